@@ -15,7 +15,6 @@ static void find_lost(pl_auto_search *s);
 static void change_some(pl_auto_search *s, way_change *out);
 static void undo(pl_auto_search *s, const way_change *done);
 static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes);
-static int64_t sum_of(pl_auto_score score, int64_t times);
 static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times);
 
 /* Bytes beyond the room are charged more times the longer it goes on. */
@@ -31,7 +30,7 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
     pl_auto_score before = s->score;
     int64_t most = most_kept(s, before, allowance_at(first, k, n_changes), times);
     change_some(s, &done);
-    if (pl_auto_judge_within(s, times, most) && sum_of(s->score, times) <= most) {
+    if (pl_auto_judge_within(s, times, most) && pl_auto_sum(s->score, times) <= most) {
       find_lost(s);
       continue;
     }
@@ -66,6 +65,7 @@ static uint32_t next_random(pl_auto_search *s);
 static int32_t random_below(pl_auto_search *s, int32_t n);
 static void change_any(pl_auto_search *s, way_change *out);
 static bool change_lossy(pl_auto_search *s, way_change *out);
+static int32_t any_candidate(pl_auto_search *s);
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, way_change *out);
@@ -101,6 +101,17 @@ static void change_one(pl_auto_search *s, int32_t gap, way_change *out) {
   uint8_t way = twice ? PL_AUTO_TWICE : (uint8_t)random_below(s, PL_AUTO_TWICE);
   while (!s->gaps->items[gap].open[way] || way == s->ways[gap]) way = (uint8_t)((way + 1) % PL_AUTO_TWICE);
   set_way(s, gap, way, out);
+}
+
+/* But for tails that nothing that is computed again reads, unless only such are found soon. */
+static int32_t any_candidate(pl_auto_search *s) {
+  enum { TRIES = 8 };
+  int32_t gap = 0;
+  for (int32_t k = 0; k < TRIES; k++) {
+    gap = s->candidates[random_below(s, s->n_candidates)];
+    if (!s->gaps->items[gap].is_tail || pl_rehearsal_wants(&s->rehearsal, gap)) break;
+  }
+  return gap;
 }
 
 /* It has run again for another version. */
@@ -227,7 +238,7 @@ static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position) {
   enum { TRIES = 12 };
   int32_t gap = 0;
   for (int32_t k = 0; k < TRIES; k++) {
-    gap = s->candidates[random_below(s, s->n_candidates)];
+    gap = any_candidate(s);
     bool fits = position == ANYWHERE || is_around(&s->gaps->items[gap], position);
     if (fits && stays == (s->ways[gap] == PL_AUTO_STAYS)) return gap;
   }
@@ -256,14 +267,9 @@ static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_chan
   return more - pl_muldiv_floor(more - less, HALVINGS * change_number % n_changes, n_changes);
 }
 
-static int64_t sum_of(pl_auto_score score, int64_t times) {
-  pl_signed_wide sum = score.ns + (pl_signed_wide)times * score.charge;
-  return sum > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)sum;
-}
-
 /* What a change may come to. */
 static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times) {
-  return sum_of(before, times) + (int64_t)((pl_signed_wide)allowance * random_exponent(s) >> 16);
+  return pl_auto_sum(before, times) + (int64_t)((pl_signed_wide)allowance * random_exponent(s) >> 16);
 }
 
 /* A number that is more than x with a chance of about e^-x, in parts of 2^16: the zeros in front of random bits count

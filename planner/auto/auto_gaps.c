@@ -1,8 +1,7 @@
-/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that have an op inside. */
-#include "planner/auto/auto_gaps.h"
-
+/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that have an op inside, and tails. */
 #include <stdlib.h>
 
+#include "planner/auto/auto_wants.h"
 #include "planner/choose/restorable.h"
 #include "planner/choose/ways_back.h"
 #include "util/math.h"
@@ -19,6 +18,7 @@ typedef struct gap_finder {
 
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap);
 static void add_fed(gap_finder *f);
+static planc_status add_tails(gap_finder *f, pl_arena *arena);
 static planc_status check_copies(const gap_finder *f);
 static int by_from(const void *left, const void *right);
 static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out);
@@ -27,7 +27,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   int32_t *latest;
   gap_finder f = {.walk = walk};
   PLANC_TRY(PL_NEW(arena, &latest, walk->trace->n_instances));
-  PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + walk->trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + 2 * (int64_t)walk->trace->n_buffers));
   PLANC_TRY(pl_mark_restorable(walk->order, false, arena, latest));
   f.latest = latest;
   for (int32_t v = 0; v < model->n_versions; v++) {
@@ -35,6 +35,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
     for (int32_t k = version->first_gap; k < version->first_gap + version->n_gaps; k++)
       add_gap(&f, version, &model->gaps[k]);
   }
+  if (walk->recomputes) PLANC_TRY(add_tails(&f, arena));
   add_fed(&f);
   PLANC_TRY(PL_NEW(arena, &f.alone, model->n));
   for (int32_t p = 0; p < model->n; p++) f.alone[p] = pl_bound_op_bytes(&model->ops[p]);
@@ -83,6 +84,28 @@ static void add_fed(gap_finder *f) {
   }
 }
 
+/* Of what ends with the period, and is read by what may run again behind its last use. */
+static planc_status add_tails(gap_finder *f, pl_arena *arena) {
+  const planc_order *order = f->walk->order;
+  pl_auto_wants wants;
+  PLANC_TRY(pl_auto_wants_new(order, f->items, f->n, f->latest, arena, &wants));
+  pl_auto_wants_find(&wants, NULL);
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &order->trace->buffers[b];
+    int32_t last = planc_order_last(order, b), until = wants.until[wants.first_version[b] + buffer->last_version];
+    bool ends = !(buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED | PLANC_BUFFER_RESULT));
+    if (!ends || last == NONE || until <= last) continue;
+    f->items[f->n++] = (pl_auto_gap){.buffer = b,
+                                     .version = buffer->last_version,
+                                     .from = last,
+                                     .to = until,
+                                     .bytes = pl_walk_bytes(buffer),
+                                     .open = {[PL_AUTO_STAYS] = true, [PL_AUTO_AGAIN] = true},
+                                     .is_tail = true};
+  }
+  return NULL;
+}
+
 /* What is added up of them, and of what the first op is fed, has 64 bits. */
 static planc_status check_copies(const gap_finder *f) {
   const pl_walk *walk = f->walk;
@@ -112,10 +135,12 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
     while (k < f->n && f->items[k].from < p) k++;
     first_from[p] = k;
   }
-  for (int32_t k = 0; k < f->n; k++) of_use[planc_order_use_at(order, f->items[k].buffer, f->items[k].to)] = k;
+  for (int32_t k = 0; k < f->n; k++)
+    if (!f->items[k].is_tail) of_use[planc_order_use_at(order, f->items[k].buffer, f->items[k].to)] = k;
   for (int32_t a = 0; a < order->trace->n_accesses; a++) of_access[a] = NONE;
   for (int32_t u = 0; u < n_uses; u++) of_access[order->uses[u].access] = of_use[u];
   *out = (pl_auto_gaps){.walk = f->walk,
+                        .latest = f->latest,
                         .trace = f->walk->trace,
                         .order = order,
                         .alone = f->alone,

@@ -1,4 +1,5 @@
-/* The gaps that a plan decides about: stretches between two uses of a version in which it may be away. */
+/* The gaps that a plan decides about: stretches between two uses of a version in which it may be away, and tails,
+ * behind the last use, in which it may stay for what is computed again. */
 #ifndef PLANC_AUTO_AUTO_GAPS_H
 #define PLANC_AUTO_AUTO_GAPS_H
 
@@ -10,9 +11,9 @@
 typedef enum pl_auto_way {
   PL_AUTO_STAYS,  /* on the device */
   PL_AUTO_COPIED, /* on the host, from where it is copied back */
-  PL_AUTO_AGAIN,  /* nowhere: it is computed again, unless the host has it from an earlier gap; where another version
-                     needs it on its way back before, it stays from then on */
-  PL_AUTO_TWICE,  /* the same, but it does not stay then: it is computed once more when it is needed itself */
+  PL_AUTO_AGAIN, /* nowhere; behind a tail nobody asks for it. Else it is computed again, unless the host has it from an
+                    earlier gap; where another version needs it on its way back before, it stays from then on */
+  PL_AUTO_TWICE, /* the same, but it does not stay then: it is computed once more when it is needed itself */
   PL_AUTO_N_WAYS
 } pl_auto_way;
 
@@ -23,6 +24,7 @@ typedef struct pl_auto_gap {
   int64_t bytes;    /* with alignment */
   int64_t in_ns, out_ns; /* of its copies; no time out: the user holds it */
   bool open[PL_AUTO_N_WAYS];
+  bool is_tail; /* `to` is the last position at which it may be of use */
 } pl_auto_gap;
 
 static inline bool pl_auto_gap_wraps(const pl_auto_gap *gap) {
@@ -33,7 +35,8 @@ typedef struct pl_auto_gaps {
   const pl_walk *walk; /* borrowed, as what follows of it */
   const planc_trace *trace;
   const planc_order *order;
-  const int64_t *alone; /* by position: bytes that its op takes by itself */
+  const int32_t *latest; /* by instance: until when it can run again (pl_mark_restorable) */
+  const int64_t *alone;  /* by position: bytes that its op takes by itself */
   int32_t n;
   int32_t n_fed;             /* the first ones, whose way is PL_AUTO_COPIED */
   const pl_auto_gap *items;  /* by `from`, then by buffer */

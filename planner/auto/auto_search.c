@@ -26,8 +26,10 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
       .gaps = gaps, .ideal_ns = found->ideal_ns, .least_ns = found->ns, .random = 1, .best_score = nothing};
   PLANC_TRY(pl_rehearsal_new(gaps, arena, &out->rehearsal));
   PLANC_TRY(pl_copy_times_new(&out->rehearsal, arena, &out->times));
+  PLANC_TRY(pl_auto_segments_new(gaps, arena, &out->segments));
   PLANC_TRY(PL_NEW(arena, &out->ways, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->kept, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->lost, (int64_t)gaps->order->n + 1));
@@ -42,14 +44,17 @@ static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, p
   enum { OF_MEAN = 3, RAISE = 10 };
   int32_t n = s->gaps->order->n;
   pl_signed_wide sum = 0, in = 0, out = 0;
+  int64_t *first;
   PLANC_TRY(PL_NEW(arena, &s->price, n));
+  PLANC_TRY(PL_NEW(arena, &first, n));
   for (int32_t p = 0; p < n; p++) {
     sum += prices->byte[p];
     in += prices->in[2 * (int64_t)p];
     out += prices->out[2 * (int64_t)p];
   }
   int32_t of = n > 0 ? n : 1;
-  for (int32_t p = 0; p < n; p++) s->price[p] = prices->byte[p] + (int64_t)(sum / of / OF_MEAN) + 1;
+  for (int32_t p = 0; p < n; p++) first[p] = prices->byte[p] + (int64_t)(sum / of / OF_MEAN) + 1;
+  s->first_price = first;
   s->least_raise = (int64_t)(sum / of / RAISE) + 1;
   s->in_price = (int64_t)(in / of);
   s->out_price = (int64_t)(out / of);
@@ -59,15 +64,20 @@ static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, p
 static void let_all_stay(pl_auto_search *s) {
   memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
   memset(s->ways, PL_AUTO_COPIED, (size_t)s->gaps->n_fed);
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
+    if (s->gaps->items[g].is_tail) s->ways[g] = PL_AUTO_AGAIN;
 }
 
-void pl_auto_search_in(pl_auto_search *s, int64_t room) {
+void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
   enum { SMALL = 5000 };
   s->room = room;
   s->rehearsal.limit = room;
+  s->rehearsal.has_tails = tails;
   s->n_candidates = 0;
+  memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
-    if (s->gaps->items[g].bytes >= room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
+    if ((tails || !s->gaps->items[g].is_tail) && s->gaps->items[g].bytes >= room / pl_max(SMALL, s->gaps->n))
+      s->candidates[s->n_candidates++] = g;
   pl_auto_judge(s);
 }
 
@@ -152,6 +162,7 @@ PL_HEAP(moves, pl_auto_move, pl_auto_search, is_better_move)
 
 static void start_one_by_one(pl_auto_search *s, int64_t most_work);
 static void start_at_once(pl_auto_search *s, bool again);
+static void start_in_segments(pl_auto_search *s);
 static void look_at(pl_auto_search *s, pl_auto_move *move);
 static int32_t list_moves(pl_auto_search *s);
 static void take_back(pl_auto_search *s, int32_t n_taken);
@@ -165,6 +176,7 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
   else
     start_one_by_one(s, most_work);
   if (!pl_auto_fits(s->score)) start_at_once(s, false);
+  if (!pl_auto_fits(s->score) && s->rehearsal.has_tails) start_in_segments(s);
 }
 
 static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
@@ -196,7 +208,8 @@ static int32_t list_moves(pl_auto_search *s) {
   int32_t n = 0;
   for (int32_t k = 0; k < s->n_candidates; k++) {
     for (int way = PL_AUTO_COPIED; way <= PL_AUTO_AGAIN; way++) {
-      if (!s->gaps->items[s->candidates[k]].open[way]) continue;
+      const pl_auto_gap *gap = &s->gaps->items[s->candidates[k]];
+      if (!gap->open[way] || gap->is_tail) continue;
       s->moves[n] = (pl_auto_move){.gap = s->candidates[k], .way = (uint8_t)way};
       look_at(s, &s->moves[n++]);
       moves_rise(s, s->moves, n);
@@ -261,6 +274,7 @@ static int32_t estimate_moves(pl_auto_search *s, bool again) {
   for (int32_t k = 0; k < s->n_candidates; k++) {
     int32_t g = s->candidates[k];
     const pl_auto_gap *gap = &s->gaps->items[g];
+    if (gap->is_tail) continue;
     int64_t prices = pl_auto_gap_wraps(gap) ? before[positions] - before[gap->from + 1] + before[gap->to]
                                             : before[gap->to] - before[gap->from + 1];
     int64_t again_ns = gap->open[PL_AUTO_AGAIN] && (again || !gap->open[PL_AUTO_COPIED])
@@ -287,6 +301,28 @@ static void take_first(pl_auto_search *s, int32_t n) {
   pl_auto_judge(s);
 }
 
+/* --- Segments ----------------------------------------------------------------------------------------------------- */
+
+/* Short ones and long ones: the best, if that is better than what there is. */
+static void start_in_segments(pl_auto_search *s) {
+  enum { TIMES = 2 };
+  pl_auto_score best = s->score;
+  memcpy(s->kept, s->ways, (size_t)s->gaps->n);
+  for (int32_t reach = 1, n_cuts = 1; n_cuts > 0 && pl_goes_on(s->watch); reach *= 2) {
+    for (int keeps_last = 0; keeps_last < 2; keeps_last++) {
+      let_all_stay(s);
+      n_cuts = pl_auto_segments_set(&s->segments, reach, keeps_last, s->ways);
+      pl_auto_judge(s);
+      if (pl_auto_sum(s->score, TIMES) >= pl_auto_sum(best, TIMES)) continue;
+      best = s->score;
+      memcpy(s->kept, s->ways, (size_t)s->gaps->n);
+    }
+    if (reach > s->gaps->order->n / 2) break;
+  }
+  memcpy(s->ways, s->kept, (size_t)s->gaps->n);
+  pl_auto_judge(s);
+}
+
 /* What is not needed after all, the latest first. */
 static void take_back(pl_auto_search *s, int32_t n_taken) {
   for (int32_t k = n_taken - 1; k >= 0; k--) {
@@ -305,13 +341,14 @@ static void take_back(pl_auto_search *s, int32_t n_taken) {
 planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absences *out) {
   const pl_rehearsal *r = &s->rehearsal;
   pl_absence *items;
-  int32_t *number, *fetched, n = 0, n_fetched = 0;
+  int32_t *number, *fetched, *until, n = 0, n_fetched = 0;
   bool *apart;
   int32_t n_uses = s->gaps->order->first_use[s->gaps->trace->n_buffers];
   PLANC_TRY(PL_NEW(arena, &items, s->gaps->n));
   PLANC_TRY(PL_NEW(arena, &fetched, s->gaps->n));
   PLANC_TRY(PL_NEW(arena, &number, s->gaps->n));
   PLANC_TRY(PL_NEW(arena, &apart, n_uses));
+  PLANC_TRY(PL_NEW(arena, &until, s->gaps->trace->n_buffers));
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   pl_auto_judge(s);
   if (!r->works) {
@@ -321,7 +358,7 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
   for (int32_t g = 0; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
     bool comes = r->need[g] >= 0;
-    if (s->ways[g] == PL_AUTO_STAYS) continue;
+    if (s->ways[g] == PL_AUTO_STAYS || gap->is_tail) continue;
     int32_t fetch = comes ? s->times.fetch[g] : gap->to, leave = s->times.leave[g];
     int32_t back = !comes && r->back[g] >= 0 ? r->back[g] : fetch;
     if (!pl_auto_gap_wraps(gap) && leave >= back) leave = back - 1;
@@ -335,6 +372,7 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
   }
   for (int32_t k = 0; k < s->times.n_in; k++) fetched[n_fetched++] = number[s->times.in_order[k]];
   for (int32_t u = 0; u < n_uses; u++) apart[u] = s->gaps->of_use[u] >= 0 && r->apart[s->gaps->of_use[u]];
-  *out = (pl_absences){.n = n, .items = items, .fetched = fetched, .apart = apart, .restores = true};
+  for (int32_t b = 0; b < s->gaps->trace->n_buffers; b++) until[b] = pl_rehearsal_until(r, b);
+  *out = (pl_absences){.n = n, .items = items, .fetched = fetched, .until = until, .apart = apart, .restores = true};
   return NULL;
 }

@@ -2,13 +2,14 @@
  *
  * Every choice is judged whole, by a rehearsal and the times of its copies, which takes microseconds; so thousands are.
  * Bytes beyond the room are charged at a price by position, at first that of the bound: first all versions stay, and
- * the way is taken, one after the other, that saves most of that charge for the time that it costs; then ways are
- * changed at random, and a change that is worse is kept with a chance that falls (simulated annealing, Kirkpatrick,
- * Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still. All numbers are whole, and what is
- * random is the same each time. */
+ * the way is taken, one after the other, that saves most of that charge for the time that it costs, unless computing
+ * segments again (auto_segments.h) is better; then ways are changed at random, and a change that is worse is kept with
+ * a chance that falls (simulated annealing, Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are
+ * beyond the room still. All numbers are whole, and what is random is the same each time. */
 #ifndef PLANC_AUTO_AUTO_SEARCH_H
 #define PLANC_AUTO_AUTO_SEARCH_H
 
+#include "planner/auto/auto_segments.h"
 #include "planner/auto/copy_times.h"
 #include "planner/bound/bound_ascent.h"
 #include "planner/choose/absences.h"
@@ -22,16 +23,24 @@ static inline bool pl_auto_fits(pl_auto_score score) {
   return score.charge == 0;
 }
 
+/* With so many times the charge. */
+static inline int64_t pl_auto_sum(pl_auto_score score, int64_t times) {
+  pl_signed_wide sum = score.ns + (pl_signed_wide)times * score.charge;
+  return sum > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)sum;
+}
+
 typedef struct pl_auto_search {
   const pl_auto_gaps *gaps; /* borrowed */
   pl_rehearsal rehearsal;
   pl_copy_times times;
+  pl_auto_segments segments;
   int64_t room;
   int64_t *price;              /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
+  const int64_t *first_price;  /* as it is at the beginning */
   int64_t least_raise;         /* what a price rises by at least */
   int64_t in_price, out_price; /* of a ns of a link: parts of a ns */
   int64_t ideal_ns, least_ns;  /* no period is shorter */
-  uint8_t *ways, *best;        /* by gap: now, and of the fastest that fit */
+  uint8_t *ways, *best, *kept; /* by gap: now, of the fastest that fit, and scratch */
   pl_auto_score score, best_score;
   int64_t *lost;       /* by position and one more: the time that is lost ahead of it, of the ways that are kept */
   int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
@@ -49,8 +58,8 @@ typedef struct pl_auto_search {
 /* In memory of `arena`; borrows `gaps`. Nothing fits yet. `prices` are those of the bound that was found. */
 planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out);
-/* Begins in so many bytes. */
-void pl_auto_search_in(pl_auto_search *s, int64_t room);
+/* Begins in so many bytes; with tails, if they may stay. */
+void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails);
 /* Goes on where that many bytes of them are not to be had, from the best that was found: that may fit no more, and is
  * forgotten. */
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking);

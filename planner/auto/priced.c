@@ -16,11 +16,14 @@
 #include "util/size.h"
 
 /* By effort; and of a short search beside one of an effort, which hardly looks where to begin. */
-static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200},
-                                       {400000000, 40000000, 400, 1500000, 800},
-                                       {400000000, 400000000, 4000, 15000000, 8000},
-                                       {400000000, 4000000000, 40000, 15000000, 8000}};
-static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
+static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200, false},
+                                       {400000000, 40000000, 400, 1500000, 800, false},
+                                       {400000000, 400000000, 4000, 15000000, 8000, false},
+                                       {400000000, 4000000000, 40000, 15000000, 8000, false}};
+static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200, false},
+                            short_with_tails = {2000000, 4000000, 40, 200000, 200, true},
+                            with_tails[] = {{40000000, 4000000, 40, 500000, 200, true},
+                                            {400000000, 40000000, 400, 500000, 200, true}};
 
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_with_efforts(pl_priced *p, int32_t effort);
@@ -69,10 +72,11 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   int32_t first = effort < STANDARD ? effort : STANDARD;
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
   for (int32_t k = first; k <= effort && pl_goes_on(p->watch); k++) PLANC_TRY(find_in_orders(p, &works[k]));
-  if (effort == 0 || !p->has_room || is_pointless(p) || !pl_goes_on(p->watch)) return NULL;
-  if (p->best_ns - p->best_ns / FAR <= least_of(p) && !stores) return NULL;
-  PLANC_TRY(find_in_orders(p, p->best_ns < INT64_MAX ? &short_work : &works[0]));
-  return p->best_ns < INT64_MAX ? find_in_less(p) : NULL;
+  if (!p->has_room || is_pointless(p) || !pl_goes_on(p->watch)) return NULL;
+  if (p->best_ns == INT64_MAX) return find_in_orders(p, &with_tails[effort > 0]);
+  if (effort == 0 || (p->best_ns - p->best_ns / FAR <= least_of(p) && !stores)) return NULL;
+  PLANC_TRY(find_in_orders(p, &short_with_tails));
+  return find_in_less(p);
 }
 
 /* The largest of the canonical budgets below another: sixteen to each power of two. */

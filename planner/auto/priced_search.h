@@ -8,6 +8,7 @@
  * and in values of the bound. */
 typedef struct pl_priced_work {
   int64_t start, changes, of_candidate, bound, most_values;
+  bool tails; /* may stay */
 } pl_priced_work;
 
 /* What is stated. */

@@ -12,6 +12,9 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   int64_t n = gaps->order->n;
   *out = (pl_rehearsal){.gaps = gaps};
   PLANC_TRY(pl_rehearsal_tables_make(gaps, arena, &out->tables));
+  PLANC_TRY(pl_auto_wants_new(gaps->order, gaps->items, gaps->n, gaps->latest, arena, &out->wants));
+  PLANC_TRY(PL_NEW(arena, &out->first_late, n));
+  PLANC_TRY(PL_NEW(arena, &out->also_late, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->held, n));
   PLANC_TRY(PL_NEW(arena, &out->op_ns, n));
   PLANC_TRY(PL_NEW(arena, &out->again_ns, n));
@@ -56,6 +59,10 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
   memset(r->apart, 0, (size_t)r->gaps->n * sizeof *r->apart);
   for (int32_t g = 0; g < r->gaps->n; g++) r->need[g] = r->back[g] = NONE;
+  if (r->has_tails) {
+    memset(r->first_late, 0xFF, (size_t)order->n * sizeof *r->first_late);
+    pl_auto_wants_find(&r->wants, ways);
+  }
   open_boundary(r);
   for (int32_t p = 0; p < order->n && r->works; p++) {
     int32_t instance = order->runs[p].instance;
@@ -240,12 +247,53 @@ static bool is_restored(const pl_rehearsal *r, int32_t instance) {
   return true;
 }
 
+static bool finds_place(const pl_rehearsal *r, const planc_access *access, pl_stone **out_stone);
+static void open_stone(pl_rehearsal *r, const planc_access *access);
+static void write_in_place(pl_rehearsal *r, const planc_access *access);
+
+static void run_again(pl_rehearsal *r, int32_t instance) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  int32_t first = r->gaps->order->first[instance], end = in->first_access + in->n_accesses;
+  r->works &= r->n_runs < trace->n_accesses;
+  for (int32_t a = in->first_access; r->works && a < end; a++) {
+    const planc_access *access = &trace->accesses[a];
+    pl_stone *stone;
+    if (access->effect || finds_place(r, access, &stone)) continue;
+    if (stone)
+      stone->last = r->n_runs;
+    else
+      open_stone(r, access);
+  }
+  if (!r->works) return;
+  r->runs[r->n_runs++] = (pl_rehearsed_run){r->workspace[first], r->n_stones, NONE};
+  r->again_ns[r->position] += r->op_ns[first];
+  for (int32_t a = in->first_access; a < end; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (!access->effect && access->read >= 0 && access->write >= 0) write_in_place(r, access);
+  }
+}
+
+/* What it reads, or what is open for what it writes: that is the residency opened last. Whether it is no stone. */
+static bool finds_place(const pl_rehearsal *r, const planc_access *access, pl_stone **out_stone) {
+  int32_t top = r->stone_of[access->buffer], version = access->read >= 0 ? access->read : access->write;
+  bool only_writes = access->read < 0 && top != NONE;
+  *out_stone = NULL;
+  if (!only_writes && r->resident[access->buffer] == version) return true;
+  if (!only_writes)
+    *out_stone = find_stone(r, access->buffer, version);
+  else if (r->stones[top].is.version == version)
+    *out_stone = &r->stones[top].is;
+  return false;
+}
+
 static void open_stone(pl_rehearsal *r, const planc_access *access) {
   int32_t buffer = access->buffer, version = access->read >= 0 ? access->read : access->write;
   bool is_ahead = access->read >= 0 && come_from_host(r, buffer, version);
   r->works &= r->n_stones < r->gaps->trace->n_accesses;
   if (!r->works) return;
-  r->stones[r->n_stones] = (pl_rehearsed_stone){{buffer, version, r->n_runs, r->stone_of[buffer]}, is_ahead, NONE};
+  r->stones[r->n_stones] =
+      (pl_rehearsed_stone){{buffer, version, NONE, r->n_runs, r->stone_of[buffer]}, is_ahead, NONE};
   r->stone_of[buffer] = r->n_stones++;
 }
 
@@ -256,28 +304,6 @@ static void write_in_place(pl_rehearsal *r, const planc_access *access) {
     stone->version = access->write;
   else
     r->resident[access->buffer] = access->write;
-}
-
-static void run_again(pl_rehearsal *r, int32_t instance) {
-  const planc_trace *trace = r->gaps->trace;
-  const planc_instance *in = &trace->instances[instance];
-  int32_t first = r->gaps->order->first[instance], end = in->first_access + in->n_accesses;
-  for (int32_t a = in->first_access; a < end; a++) {
-    const planc_access *access = &trace->accesses[a];
-    int32_t version = access->read >= 0 ? access->read : access->write;
-    if (access->effect || r->resident[access->buffer] == version) continue;
-    pl_stone *stone = find_stone(r, access->buffer, version);
-    if (stone)
-      stone->last = r->n_runs;
-    else
-      open_stone(r, access);
-  }
-  r->runs[r->n_runs++] = (pl_rehearsed_run){r->workspace[first], r->n_stones, NONE};
-  r->again_ns[r->position] += r->op_ns[first];
-  for (int32_t a = in->first_access; a < end; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (!access->effect && access->read >= 0 && access->write >= 0) write_in_place(r, access);
-  }
 }
 
 static bool stays(pl_rehearsal *r, const pl_stone *stone);
@@ -367,8 +393,28 @@ static void leave_until_written(pl_rehearsal *r, int32_t instance) {
     if (r->tables.leaves[a]) drop(r, trace->accesses[a].buffer);
   }
   for (int32_t k = r->tables.first_death[r->position]; k < r->tables.first_death[r->position + 1]; k++) {
-    int32_t dead = r->tables.deaths[k];
-    forget_on_host(r, dead, trace->buffers[dead].last_version);
-    drop(r, dead);
+    int32_t dead = r->tables.deaths[k], last = trace->buffers[dead].last_version;
+    int32_t until = pl_rehearsal_until(r, dead);
+    forget_on_host(r, dead, last);
+    if (until > r->position) {
+      r->also_late[dead] = r->first_late[until];
+      r->first_late[until] = dead;
+    } else {
+      drop(r, dead);
+    }
   }
+  for (int32_t b = r->has_tails ? r->first_late[r->position] : NONE; b != NONE; b = r->also_late[b]) drop(r, b);
+}
+
+bool pl_rehearsal_wants(const pl_rehearsal *r, int32_t tail) {
+  const pl_auto_gap *gap = &r->gaps->items[tail];
+  return r->wants.until[number_of(r, gap->buffer, gap->version)] > gap->from;
+}
+
+int32_t pl_rehearsal_until(const pl_rehearsal *r, int32_t buffer) {
+  int32_t version = number_of(r, buffer, r->gaps->trace->buffers[buffer].last_version);
+  int32_t tail = r->wants.tail[version], last = planc_order_last(r->gaps->order, buffer);
+  return !r->has_tails || tail == NONE || r->ways[tail] != PL_AUTO_STAYS
+             ? last
+             : (int32_t)pl_max(last, r->wants.until[version]);
 }

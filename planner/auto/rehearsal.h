@@ -4,6 +4,7 @@
 #ifndef PLANC_AUTO_REHEARSAL_H
 #define PLANC_AUTO_REHEARSAL_H
 
+#include "planner/auto/auto_wants.h"
 #include "planner/auto/rehearsal_tables.h"
 #include "planner/choose/restores.h"
 
@@ -23,9 +24,11 @@ typedef struct pl_rehearsed_stone {
 typedef struct pl_rehearsal {
   const pl_auto_gaps *gaps; /* borrowed */
   const uint8_t *ways;      /* borrowed while it walks: by gap */
+  bool has_tails;           /* else none of them stays, whatever its way */
   int64_t limit; /* the bytes that there may be, but for an op that takes more by itself. Algorithms are chosen by it:
                     the fastest whose workspace finds room, else that with the least */
   pl_rehearsal_tables tables;
+  pl_auto_wants wants; /* found for these ways: until when a tail that stays does */
   /* What it finds. By position: the most bytes while it runs, with a workspace; how long its op takes, and what runs
    * again ahead of it. */
   int64_t *held, *op_ns, *again_ns;
@@ -40,15 +43,16 @@ typedef struct pl_rehearsal {
   /* The state of the walk. */
   int32_t position;
   int64_t live, on_host_now;
-  bool *on_host;              /* by version */
-  int32_t *resident;          /* by buffer: the version that is held, -1 = none */
-  int32_t *opened;            /* by buffer: the position at which it came */
-  int32_t *next;              /* by buffer: its next use */
-  int32_t *stone_of;          /* by buffer: the one that was opened last, -1 = none */
-  pl_rehearsed_stone *stones; /* what recomputes for this position open */
-  pl_rehearsed_run *runs;     /* and what these are */
-  int64_t *workspace;         /* by position, of its op */
-  int32_t *stack;             /* instances that are to run again; -1 - i: those whose inputs have been asked for */
+  bool *on_host;                   /* by version */
+  int32_t *resident;               /* by buffer: the version that is held, -1 = none */
+  int32_t *opened;                 /* by buffer: the position at which it came */
+  int32_t *next;                   /* by buffer: its next use */
+  int32_t *stone_of;               /* by buffer: the one that was opened last, -1 = none */
+  pl_rehearsed_stone *stones;      /* what recomputes for this position open */
+  pl_rehearsed_run *runs;          /* and what these are */
+  int64_t *workspace;              /* by position, of its op */
+  int32_t *stack;                  /* instances that are to run again; -1 - i: those whose inputs have been asked for */
+  int32_t *first_late, *also_late; /* by position, by buffer: tails that end there, -1 = none */
   int32_t n_stones, n_runs, depth;
   int64_t steps; /* of all walks: pl_rehearsal_work of each, and what recomputes went through in addition */
 } pl_rehearsal;
@@ -57,6 +61,10 @@ typedef struct pl_rehearsal {
 planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal *out);
 /* `ways` is by gap, of those that are open. */
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways);
+/* The position behind which a buffer that is used goes for good. */
+int32_t pl_rehearsal_until(const pl_rehearsal *r, int32_t buffer);
+/* Whether what runs again reads what a tail may keep, behind its beginning. */
+bool pl_rehearsal_wants(const pl_rehearsal *r, int32_t tail);
 /* How many bytes a position has beyond what there may be; less than 0: it has room for so many. */
 static inline int64_t pl_rehearsal_beyond(const pl_rehearsal *r, int32_t position) {
   int64_t alone = r->gaps->alone[position];

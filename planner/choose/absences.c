@@ -49,7 +49,7 @@ static planc_status run_position(run *r, int32_t position);
 static planc_status feed(run *r, const planc_instance *first);
 static planc_status fetch_ahead(run *r, int32_t position);
 static planc_status restore_inputs(run *r, int32_t instance);
-static planc_status exec(run *r, int32_t instance, bool again);
+static planc_status exec(run *r, int32_t instance);
 static planc_status copy_out(run *r, int32_t position);
 static planc_status leave_after(run *r, int32_t position);
 static planc_status close_dead(run *r, int32_t position);
@@ -115,7 +115,7 @@ static planc_status run_position(run *r, int32_t position) {
   if (position == 0 && r->absences->fetched) PLANC_TRY(feed(r, in));
   PLANC_TRY(fetch_ahead(r, position));
   PLANC_TRY(restore_inputs(r, instance));
-  PLANC_TRY(exec(r, instance, false));
+  PLANC_TRY(exec(r, instance));
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     r->next[r->trace->accesses[a].buffer]++;
   }
@@ -130,14 +130,9 @@ static bool resident(const run *r, const planc_access *access) {
   return planc_schedule_resident(r->schedule, access->buffer, access->read) >= 0;
 }
 
-/* Whether `access` finds its residency: the version it reads, or room for what it writes. A recompute must not write
- * over another version of the buffer that is still held. */
-static bool has_place(const run *r, const planc_access *access, bool again) {
-  if (access->read >= 0) return resident(r, access);
-  int32_t open = planc_schedule_open(r->schedule, access->buffer);
-  if (open < 0) return false;
-  int32_t content = planc_schedule_content(r->schedule, open);
-  return !again || content < 0 || content == access->write;
+/* Whether `access` finds its residency: the version it reads, or room for what it writes. */
+static bool has_place(const run *r, const planc_access *access) {
+  return access->read >= 0 ? resident(r, access) : planc_schedule_open(r->schedule, access->buffer) >= 0;
 }
 
 /* The residency that is open for what other replicas send and has nothing of it yet, NONE = none. */
@@ -146,21 +141,17 @@ static int32_t open_for_received(const run *r, int32_t buffer) {
   return open < 0 || planc_schedule_content(r->schedule, open) >= 0 ? NONE : open;
 }
 
-static planc_status exec(run *r, int32_t instance, bool again) {
+static planc_status exec(run *r, int32_t instance) {
   const planc_instance *in = &r->trace->instances[instance];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &r->trace->accesses[a];
-    if ((again && access->effect) || has_place(r, access, again)) continue;
+    if (has_place(r, access)) continue;
     int32_t residency = open_for_received(r, access->buffer);
     if (residency < 0) PLANC_TRY(pl_walk_open(r->walk, access->buffer, &residency));
     if (access->read >= 0) PLANC_TRY(planc_schedule_prefetch(r->schedule, residency, access->read));
-    if (again) {
-      VEC_PUSH(&r->stones, residency);
-    } else {
-      r->held[access->buffer] = residency;
-    }
+    r->held[access->buffer] = residency;
   }
-  return pl_walk_exec(r->walk, instance, again);
+  return pl_walk_exec(r->walk, instance, false);
 }
 
 /* The next access to the buffer, or NULL. */
@@ -171,6 +162,7 @@ static const planc_access *next_access(const run *r, int32_t buffer) {
 
 static bool stays(const run *r, int32_t number, int32_t instance);
 static planc_status find_closing(run *r, int32_t instance);
+static planc_status exec_again(run *r, const pl_restoring_run *again);
 static planc_status close_behind(run *r, int64_t number);
 
 static planc_status restore_inputs(run *r, int32_t instance) {
@@ -178,7 +170,7 @@ static planc_status restore_inputs(run *r, int32_t instance) {
   PLANC_TRY(find_closing(r, instance));
   r->stones.len = 0;
   for (int64_t k = 0; k < r->ahead.runs.len; k++) {
-    PLANC_TRY(exec(r, r->ahead.runs.data[k], true));
+    PLANC_TRY(exec_again(r, &r->ahead.runs.data[k]));
     PLANC_TRY(close_behind(r, k));
   }
   for (int32_t k = 0; k < r->ahead.stones.len; k++)
@@ -216,11 +208,21 @@ static planc_status find_closing(run *r, int32_t instance) {
   return NULL;
 }
 
-static planc_status close_behind(run *r, int64_t number) {
-  for (int32_t k = r->first_closing.data[number]; k != NONE; k = r->also_closing.data[k]) {
-    if (k >= r->stones.len) return planc_error(PLANC_INTERNAL, "a recompute opens less than it was planned to");
-    PLANC_TRY(pl_walk_close(r->walk, r->stones.data[k]));
+/* What it opens may have been open for others of other replicas before: that has nothing yet. */
+static planc_status exec_again(run *r, const pl_restoring_run *again) {
+  while (r->stones.len < again->n_stones) {
+    const pl_stone *stone = &r->ahead.stones.data[r->stones.len];
+    int32_t residency = open_for_received(r, stone->buffer);
+    if (residency < 0) PLANC_TRY(pl_walk_open(r->walk, stone->buffer, &residency));
+    if (stone->fetched >= 0) PLANC_TRY(planc_schedule_prefetch(r->schedule, residency, stone->fetched));
+    VEC_PUSH(&r->stones, residency);
   }
+  return pl_walk_exec(r->walk, again->instance, true);
+}
+
+static planc_status close_behind(run *r, int64_t number) {
+  for (int32_t k = r->first_closing.data[number]; k != NONE; k = r->also_closing.data[k])
+    PLANC_TRY(pl_walk_close(r->walk, r->stones.data[k]));
   return NULL;
 }
 

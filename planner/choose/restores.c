@@ -98,42 +98,9 @@ static bool is_restored(const pl_restores *r, int32_t instance) {
   return true;
 }
 
-static planc_status change(pl_restores *r, int32_t buffer, int32_t version) {
-  if (r->instead[buffer] == PL_UNCHANGED) VEC_PUSH(&r->changed, buffer);
-  r->instead[buffer] = version;
-  return NULL;
-}
-
-static planc_status open_stone(pl_restores *r, int32_t buffer, int32_t version) {
-  int32_t number = (int32_t)r->stones.len;
-  VEC_PUSH(&r->stones, ((pl_stone){buffer, version, (int32_t)r->runs.len, r->stone_of[buffer]}));
-  r->stone_of[buffer] = number;
-  return NULL;
-}
-
-static planc_status find_read(pl_restores *r, const planc_access *access) {
-  if (is_held(r, access->buffer, access->read)) return NULL;
-  pl_stone *stone = find_stone(r, access->buffer, access->read);
-  if (!stone) return open_stone(r, access->buffer, access->read);
-  stone->last = (int32_t)r->runs.len;
-  return NULL;
-}
-
-/* What is only written goes into the residency that was opened last, unless that holds another version. */
-static planc_status find_place(pl_restores *r, const planc_access *access) {
-  int32_t b = access->buffer;
-  if (r->stone_of[b] != NONE) {
-    pl_stone *stone = &r->stones.data[r->stone_of[b]];
-    if (stone->version != access->write) return open_stone(r, b, access->write);
-    stone->last = (int32_t)r->runs.len;
-    return NULL;
-  }
-  int32_t open = planc_schedule_open(r->schedule, b);
-  int32_t content = open < 0 ? NONE : planc_schedule_content(r->schedule, open);
-  if (r->instead[b] != PL_UNCHANGED) content = r->instead[b];
-  return open < 0 || (content >= 0 && content != access->write) ? open_stone(r, b, access->write)
-                                                                : change(r, b, access->write);
-}
+static planc_status find_read(pl_restores *r, const planc_access *access);
+static planc_status find_place(pl_restores *r, const planc_access *access);
+static planc_status change(pl_restores *r, int32_t buffer, int32_t version);
 
 static planc_status run_again(pl_restores *r, int32_t instance) {
   const planc_instance *in = &r->trace->instances[instance];
@@ -151,6 +118,45 @@ static planc_status run_again(pl_restores *r, int32_t instance) {
     else
       PLANC_TRY(change(r, access->buffer, access->write));
   }
-  VEC_PUSH(&r->runs, instance);
+  VEC_PUSH(&r->runs, ((pl_restoring_run){instance, (int32_t)r->stones.len}));
+  return NULL;
+}
+
+static planc_status open_stone(pl_restores *r, int32_t buffer, int32_t version, int32_t fetched);
+
+static planc_status find_read(pl_restores *r, const planc_access *access) {
+  if (is_held(r, access->buffer, access->read)) return NULL;
+  pl_stone *stone = find_stone(r, access->buffer, access->read);
+  if (!stone) return open_stone(r, access->buffer, access->read, access->read);
+  stone->last = (int32_t)r->runs.len;
+  return NULL;
+}
+
+/* What is only written goes into the residency that was opened last, unless that holds another version. */
+static planc_status find_place(pl_restores *r, const planc_access *access) {
+  int32_t b = access->buffer;
+  if (r->stone_of[b] != NONE) {
+    pl_stone *stone = &r->stones.data[r->stone_of[b]];
+    if (stone->version != access->write) return open_stone(r, b, access->write, NONE);
+    stone->last = (int32_t)r->runs.len;
+    return NULL;
+  }
+  int32_t open = planc_schedule_open(r->schedule, b);
+  int32_t content = open < 0 ? NONE : planc_schedule_content(r->schedule, open);
+  if (r->instead[b] != PL_UNCHANGED) content = r->instead[b];
+  return open < 0 || (content >= 0 && content != access->write) ? open_stone(r, b, access->write, NONE)
+                                                                : change(r, b, access->write);
+}
+
+static planc_status open_stone(pl_restores *r, int32_t buffer, int32_t version, int32_t fetched) {
+  int32_t number = (int32_t)r->stones.len;
+  VEC_PUSH(&r->stones, ((pl_stone){buffer, version, fetched, (int32_t)r->runs.len, r->stone_of[buffer]}));
+  r->stone_of[buffer] = number;
+  return NULL;
+}
+
+static planc_status change(pl_restores *r, int32_t buffer, int32_t version) {
+  if (r->instead[buffer] == PL_UNCHANGED) VEC_PUSH(&r->changed, buffer);
+  r->instead[buffer] = version;
   return NULL;
 }

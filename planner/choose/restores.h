@@ -11,14 +11,20 @@
 typedef struct pl_stone {
   int32_t buffer;
   int32_t version; /* that it holds in the end: it may be changed in place */
+  int32_t fetched; /* that it is opened for to come from the host, -1 = none: it is written */
   int32_t last;    /* the number of the last of them that needs it */
   int32_t below;   /* the stone of the buffer that is opened before it, -1 = none */
 } pl_stone;
 
+typedef struct pl_restoring_run {
+  int32_t instance;
+  int32_t n_stones; /* that have been opened ahead of it, those for itself included */
+} pl_restoring_run;
+
 typedef struct pl_restores {
   const planc_trace *trace;
   const planc_schedule *schedule;
-  VEC(int32_t) runs;    /* the instances, in their order */
+  VEC(pl_restoring_run) runs;
   VEC(pl_stone) stones; /* in the order in which they are opened */
   VEC(int32_t) stack;   /* instances that are to run again; -1 - i: those whose inputs have been asked for */
   VEC(int32_t) changed; /* buffers whose open residency is changed in place */

@@ -37,7 +37,7 @@ static void add_copies(const pl_auto_search *s, const pl_absences *absences, int
   int32_t k = 0, n = s->gaps->order->n;
   for (int32_t g = 0; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
-    if (s->ways[g] == PL_AUTO_STAYS) continue;
+    if (s->ways[g] == PL_AUTO_STAYS || gap->is_tail) continue;
     const pl_absence *absence = &absences->items[k++];
     for (int32_t p = gap->from + 1; p <= absence->leave && p < n; p++) held[p] += gap->bytes;
     for (int32_t p = absence->fetch; s->rehearsal.need[g] >= 0 && p < s->rehearsal.need[g]; p++) held[p] += gap->bytes;
@@ -99,7 +99,7 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   ok(pl_bound_ascend(&model, room.bytes, PL_BOUND_LEADS, VALUES, &arena, &prices, &found));
   ok(pl_auto_gaps_make(&walk, &model, &arena, &gaps));
   ok(pl_auto_search_new(&gaps, &prices, &found, &arena, &s));
-  pl_auto_search_in(&s, room.bytes);
+  pl_auto_search_in(&s, room.bytes, rand_below(rng, 4) != 0);
   for (int k = 0; k < 4; k++) {
     for (int32_t g = gaps.n_fed; g < gaps.n; g++) {
       s.ways[g] = (uint8_t)rand_below(rng, PL_AUTO_N_WAYS);

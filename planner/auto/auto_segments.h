@@ -1,0 +1,21 @@
+/* Ways by segments of the forward pass: what crosses a cut stays, the rest is computed again, segment by segment, as by
+ * checkpointing (Chen et al., 2016). Cuts are where fewest bytes cross, so that they fall between a model's blocks. */
+#ifndef PLANC_AUTO_AUTO_SEGMENTS_H
+#define PLANC_AUTO_AUTO_SEGMENTS_H
+
+#include "planner/auto/auto_gaps.h"
+
+typedef struct pl_auto_segments {
+  const pl_auto_gaps *gaps; /* borrowed */
+  int32_t *first, *last;    /* by buffer: its first and its last position in the forward pass, -1 = it has none */
+  int32_t *reach;           /* by position: so many on either side are crossed by more bytes; -1: not a forward one */
+  int32_t *segment;         /* by position: the cuts ahead of it */
+} pl_auto_segments;
+
+/* In memory of `arena`; borrows `gaps`. */
+planc_status pl_auto_segments_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_auto_segments *out);
+/* Cuts where the reach is at least that, and fills in the ways of what is computed again and, if it crosses a cut, of
+ * what stays; so does the last segment, if it is kept. Others are as they were. Returns how many cuts there are. */
+int32_t pl_auto_segments_set(pl_auto_segments *s, int32_t reach, bool keeps_last, uint8_t *ways);
+
+#endif
