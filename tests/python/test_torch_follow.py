@@ -10,6 +10,7 @@ import pickle
 import threading
 import unittest
 import warnings
+from multiprocessing.reduction import ForkingPickler
 from types import SimpleNamespace
 from unittest import mock
 
@@ -17,6 +18,8 @@ from torchfollow import (ITERATIONS, FollowTest, Run, arguments_of, over, parame
                          torch)  # first: it finds a Python with PyTorch
 
 import planc_torch.memory
+from planc_torch import extension
+from planc_torch.following import BudgetNotHeld
 from torch import nn
 from torchmeter import Meter
 from torchsteps import STEPS, cnn, gpt
@@ -249,6 +252,22 @@ class HardTest(FollowTest):
         ours = Run(make, self.plan())
         self.assert_same(ours, Run(make), "weights from arrays")
         self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+
+    def test_weights_that_another_process_gets_between_two_steps_stay(self):
+        """As multiprocessing gets them that sends tensors."""
+        def between(run, i, args):
+            if i == 2:
+                run.sent = ForkingPickler.dumps([p.detach() for p in run.made.model.parameters()])
+            return args
+
+        recorded, plain = self.record(cnn), Run(cnn, None, between)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        for helped in (True, False):
+            with mock.patch.object(extension, "is_wanted", helped):
+                ours = Run(cnn, plan, between)
+            self.assert_same(ours, plain, "weights that were sent")
+            self.assertIn(BudgetNotHeld, ours.followed.told)
+            self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
 
     def test_other_threads_find_what_was_brought_home(self):
         made, plain = cnn(), cnn()

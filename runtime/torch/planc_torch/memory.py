@@ -199,6 +199,7 @@ class Memory:
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
         what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
+        self.staying |= {self.names[b] for b in self.pinned & self.lasting if not can_be_emptied(self.storages[b])}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
         ghosts = dict(self.ghosts)
@@ -221,6 +222,9 @@ class Memory:
     def address(self, buffer):
         storage = self.storages.get(buffer)
         if storage is None or buffer in self.pinned or storage.nbytes() != self.bytes[buffer]:
+            return None
+        if not can_be_emptied(storage):  # since it was bound it has come to be another process's, too
+            self.pinned.add(buffer)
             return None
         return storage.data_ptr()
 
