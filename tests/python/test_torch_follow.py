@@ -269,6 +269,21 @@ class HardTest(FollowTest):
             self.assertIn(BudgetNotHeld, ours.followed.told)
             self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
 
+    def test_a_step_that_nobody_has_any_more_is_closed(self):
+        recorded, plain = self.record(cnn), cnn()
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        before = list(planc_torch.following.SEEN.iterations)
+        made, losses = cnn(), []
+        for step, example in ((None, made.example), (plain.step, plain.example)):
+            torch.manual_seed(7)
+            for _ in range(3):
+                followed = step or planc_torch.follow(plan, made.step)
+                losses += [followed(*example()) for _ in range(2)]
+        followed = None
+        self.assertEqual(planc_torch.following.SEEN.iterations, before)
+        ours, others = losses[:6] + parameters(SimpleNamespace(made=made)), losses[6:] + parameters(SimpleNamespace(made=plain))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(ours, others)))
+
     def test_other_threads_find_what_was_brought_home(self):
         made, plain = cnn(), cnn()
         followed = planc_torch.follow(self.plan(), made.step)
