@@ -269,6 +269,27 @@ class HardTest(FollowTest):
             self.assertIn(BudgetNotHeld, ours.followed.told)
             self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
 
+    def test_memory_that_another_library_has_stays(self):
+        """Also where a step was left meanwhile, behind which all is found anew."""
+        recorded = self.record(cnn)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        for give in (lambda t: t.__dlpack__(), lambda t: torch.to_dlpack(t), lambda t: torch.utils.dlpack.to_dlpack(t)):
+            for addresses in (None, False):
+                made = cnn()
+                followed = planc_torch.follow(plan, made.step, addresses)
+                for _ in range(2):
+                    followed(*made.example())
+                weight = made.model[3].weight
+                taken = torch.utils.dlpack.from_dlpack(give(weight.detach()))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", planc_torch.PlanNotFollowed)
+                    followed(*(a[:3] for a in made.example()))
+                followed(*made.example())
+                self.assertTrue(torch.equal(taken, weight.detach()))
+                followed.close()
+                made.step(*made.example())
+                self.assertTrue(torch.equal(taken, weight.detach()))
+
     def test_a_step_that_nobody_has_any_more_is_closed(self):
         recorded, plain = self.record(cnn), cnn()
         plan = recorded.planned("naive", recorded.plain_bytes)[0]

@@ -44,7 +44,7 @@ void *address(void *user, int32_t buffer) {
     if (!storage || PySet_Contains(plan->parts.pinned, key_of(plan, buffer))) return nullptr;
     const c10::StorageImpl *impl = impl_of(storage);
     if (!impl || static_cast<int64_t>(impl->nbytes()) != (*plan->bytes)[static_cast<size_t>(buffer)]) return nullptr;
-    if (!impl->resizable()) { /* since it was bound it has come to be another process's, too */
+    if (!impl->resizable()) { /* another process has got it since it was bound */
       PySet_Add(plan->parts.pinned, key_of(plan, buffer));
       return nullptr;
     }
