@@ -39,6 +39,8 @@ MIXES = [[TINY + ":4", TINY + ":4"], [TINY + ":4:2", TINY + ":8:1"], [ODD + ":4:
 MIX_OPTIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"]],
                "waterwave": [[], ["--split-groups", "6", "--no-swap"], ["--split-groups", "4", "--pair-barriers"]],
                "waterwave-s": [["--pair-barriers"]], "tensile": [[], ["--swap-rate", "50"]], "vdnn-conv": [[]], "capuchin": [[]]}
+SEARCHED = [LENET, "--batch", "16", "--device", "k40m", "--launch", "1ns", "--policy", "priced", "--budget"]
+SEARCHES = [[*SEARCHED, "165478"], [*SEARCHED, "200K", "--effort", "2", "--reorder"]]
 BUDGETS = (1, 1.15, 1.5)
 MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 4000))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
@@ -187,6 +189,7 @@ class SecondChecker(unittest.TestCase):
         mixes = made_of_mixes()
         assert len(mixes) > 2 * len(MIXES), mixes
         cls.plans += mixes
+        cls.plans += [(" ".join(search), planc("plan", *search, "-o", "-").stdout.splitlines()) for search in SEARCHES]
         folder = os.path.join(ROOT, "tests/data/plan")
         cls.plans += [(name, checker.read_lines(os.path.join(folder, name))) for name in sorted(os.listdir(folder))]
 
@@ -194,10 +197,11 @@ class SecondChecker(unittest.TestCase):
         text = "".join(text_of(lines) for _, lines in self.plans)
         for part in ('"re":1', '"map":', '"replicas":2', '"replicas":3', '"replicas":5',
                      '"lag":1,"peers":1', '"rounds":[3,3,2]', '"iterations":2', '"order":', '"effects":[4]', '"job":1', '"lag":1,"s"', '"wsb":2',
-                     ',-1,', '"gpu":2', '"bus":1', '"memory":"storage"'):
+                     ',-1,', '"gpu":2', '"bus":1', '"memory":"storage"', '"effort":3', '"reorder":1'):
             with self.subTest(part=part):
                 self.assertTrue(part in text)
         self.assertRegex(text, r'"wait","e":[0-9]+,"peers":1')
+        self.assertRegex(text, r'"copy","r":[0-9]+,"from":[0-9]+,"bytes":[0-9]+,"t":[0-9]+')
         copies = set().union(*(kinds_of_copies(lines) for _, lines in self.plans))
         for ways in (("user", "device"), ("device", "user"), ("device", "device"), ("device", "host"), ("host", "device"),
                      ("user", "host"), ("host", "user"), ("device", "storage"), ("storage", "device"), ("user", "storage"),

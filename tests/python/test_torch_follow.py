@@ -10,6 +10,7 @@ import pickle
 import threading
 import unittest
 import warnings
+from multiprocessing.reduction import ForkingPickler
 from types import SimpleNamespace
 from unittest import mock
 
@@ -17,6 +18,8 @@ from torchfollow import (ITERATIONS, FollowTest, Run, arguments_of, over, parame
                          torch)  # first: it finds a Python with PyTorch
 
 import planc_torch.memory
+from planc_torch import extension
+from planc_torch.following import BudgetNotHeld
 from torch import nn
 from torchmeter import Meter
 from torchsteps import STEPS, cnn, gpt
@@ -249,6 +252,58 @@ class HardTest(FollowTest):
         ours = Run(make, self.plan())
         self.assert_same(ours, Run(make), "weights from arrays")
         self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+
+    def test_weights_that_another_process_gets_between_two_steps_stay(self):
+        """As multiprocessing gets them that sends tensors."""
+        def between(run, i, args):
+            if i == 2:
+                run.sent = ForkingPickler.dumps([p.detach() for p in run.made.model.parameters()])
+            return args
+
+        recorded, plain = self.record(cnn), Run(cnn, None, between)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        for helped in (True, False):
+            with mock.patch.object(extension, "is_wanted", helped):
+                ours = Run(cnn, plan, between)
+            self.assert_same(ours, plain, "weights that were sent")
+            self.assertIn(BudgetNotHeld, ours.followed.told)
+            self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+
+    def test_memory_that_another_library_has_stays(self):
+        """Also where a step was left meanwhile, behind which all is found anew."""
+        recorded = self.record(cnn)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        for give in (lambda t: t.__dlpack__(), lambda t: torch.to_dlpack(t), lambda t: torch.utils.dlpack.to_dlpack(t)):
+            for addresses in (None, False):
+                made = cnn()
+                followed = planc_torch.follow(plan, made.step, addresses)
+                for _ in range(2):
+                    followed(*made.example())
+                weight = made.model[3].weight
+                taken = torch.utils.dlpack.from_dlpack(give(weight.detach()))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", planc_torch.PlanNotFollowed)
+                    followed(*(a[:3] for a in made.example()))
+                followed(*made.example())
+                self.assertTrue(torch.equal(taken, weight.detach()))
+                followed.close()
+                made.step(*made.example())
+                self.assertTrue(torch.equal(taken, weight.detach()))
+
+    def test_a_step_that_nobody_has_any_more_is_closed(self):
+        recorded, plain = self.record(cnn), cnn()
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        before = list(planc_torch.following.SEEN.iterations)
+        made, losses = cnn(), []
+        for step, example in ((None, made.example), (plain.step, plain.example)):
+            torch.manual_seed(7)
+            for _ in range(3):
+                followed = step or planc_torch.follow(plan, made.step)
+                losses += [followed(*example()) for _ in range(2)]
+        followed = None
+        self.assertEqual(planc_torch.following.SEEN.iterations, before)
+        ours, others = losses[:6] + parameters(SimpleNamespace(made=made)), losses[6:] + parameters(SimpleNamespace(made=plain))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(ours, others)))
 
     def test_other_threads_find_what_was_brought_home(self):
         made, plain = cnn(), cnn()

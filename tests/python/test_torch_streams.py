@@ -65,11 +65,16 @@ class ProcessorTest(unittest.TestCase):
 
     def test_a_process_that_was_forked_has_threads_of_its_own(self):
         self.streams.copy(OUT, 1, self.host, True)
+        self.streams.record(0, OUT)
         child = os.fork()
         if child == 0:
-            self.streams.copy(OUT, 2, self.host, False)
-            self.streams.finish()
-            os._exit(0 if self.tensors[2].tolist() == [1.0] * 64 else 1)
+            try:
+                self.streams.wait(0, IN)
+                self.streams.wait(0, CALLS)
+                self.streams.copy(OUT, 2, self.host, False)
+                self.streams.finish()
+            finally:
+                os._exit(0 if self.tensors[2].tolist() == [1.0] * 64 else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_others_finish_in_the_middle_of_a_question(self):

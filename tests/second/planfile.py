@@ -83,9 +83,9 @@ OR_NONE = at_least(-1)
 # What a row has, in order: (key, test), and lists of these for what is optional together.
 HEADER = [
     ("planc-plan", one_of(2)), ("name", is_name), ("policy", is_name), [("window", at_least(1))],
-    [("workspace_limit", at_least(1))], [("window_per_use", one)], [("swap_rate", at_least(1, 1000000))],
-    [("region", is_region)], [("split_size", at_least(1))], [("split_groups", at_least(1, 4096))],
-    [("release_split", at_least(1))], [("split_relaxed", one)], [("split_variable", one)], [("pair_barriers", one)],
+    [("workspace_limit", at_least(1))], [("window_per_use", one)], [("effort", at_least(1, 4))], [("reorder", one)],
+    [("swap_rate", at_least(1, 1000000))], [("region", is_region)], [("split_size", at_least(1))],
+    [("split_groups", at_least(1, 4096))], [("release_split", at_least(1))], [("split_relaxed", one)], [("split_variable", one)], [("pair_barriers", one)],
     [("no_swap", one)], [("no_recompute", one)], [("replicas", at_least(2, 4096))],
     ("memories", at_least(3, 256)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
     ("ops", is_count), ("jobs", at_least(0, 256)), ("streams", at_least(0, 1024)),

@@ -9,6 +9,7 @@ What the plan has at home on the host between two steps comes back when the user
 processor, all that is the plan's lies in an arena of its size, where the plan has it.
 """
 
+import sys
 import threading
 import time
 import warnings
@@ -155,6 +156,14 @@ class Followed:
             self.iteration.memory.close()
             self.is_open = False
             SEEN.remove(self.iteration)
+
+    def __del__(self):
+        """Whoever lets go of a followed step without close(), by following anew say, keeps neither its memory nor its plan."""
+        if getattr(self, "is_open", False) and not sys.is_finalizing() and SEEN.one_thread.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                SEEN.one_thread.release()
 
     @property
     def counts(self):

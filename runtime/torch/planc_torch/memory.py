@@ -66,9 +66,9 @@ def can_be_emptied(storage):
     if hasattr(storage, "resizable"):
         return storage.resizable()
     try:
-        storage.resize_(storage.nbytes())
-    except RuntimeError:
-        return False
+        storage.resize_(-1)  # which no storage has; whether it can be resized is asked first
+    except RuntimeError as error:
+        return "not resizable" not in str(error)
     return True
 
 
@@ -157,6 +157,10 @@ class Memory:
                 self.pinned.add(buffer)
                 self.handed_out[storage_of(tensor)._cdata] = StorageWeakRef(storage_of(tensor))
 
+    def is_shared(self, storage):
+        """Whether other processes have it, too, which may be so since it was bound."""
+        return self.device == "cpu" and storage.is_shared()
+
     def recall(self, call, function, args, kwargs):
         self.again[call] = Again(function, args, kwargs, self.device)
 
@@ -199,6 +203,7 @@ class Memory:
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
         what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
+        self.staying |= {self.names[b] for b in self.pinned & self.lasting if self.is_shared(self.storages[b])}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
         ghosts = dict(self.ghosts)
@@ -221,6 +226,9 @@ class Memory:
     def address(self, buffer):
         storage = self.storages.get(buffer)
         if storage is None or buffer in self.pinned or storage.nbytes() != self.bytes[buffer]:
+            return None
+        if self.is_shared(storage):
+            self.pinned.add(buffer)
             return None
         return storage.data_ptr()
 

@@ -3,6 +3,9 @@
 from functools import wraps
 
 import torch
+import torch.utils.dlpack
+
+FUNCTIONS = {"to_dlpack": (torch, torch.utils.dlpack)}  # of these modules, which take a tensor as methods do
 
 
 class Methods:
@@ -14,17 +17,17 @@ class Methods:
         self.names, self.see, self.own = names, see, {}
 
     def __enter__(self):
-        for name in self.names:
-            if hasattr(torch.Tensor, name):
-                self.own[name] = vars(torch.Tensor).get(name)
-                setattr(torch.Tensor, name, self.seen(name, getattr(torch.Tensor, name)))
+        for owner, name in [(owner, name) for name in self.names for owner in FUNCTIONS.get(name, (torch.Tensor,))]:
+            if hasattr(owner, name):
+                self.own[owner, name] = vars(owner).get(name)
+                setattr(owner, name, self.seen(name, getattr(owner, name)))
 
     def __exit__(self, *_):
-        for name, own in self.own.items():
+        for (owner, name), own in self.own.items():
             if own is None:  # it was inherited
-                delattr(torch.Tensor, name)
+                delattr(owner, name)
             else:
-                setattr(torch.Tensor, name, own)
+                setattr(owner, name, own)
 
     def seen(self, name, original):
         @wraps(original)

@@ -132,10 +132,10 @@ def finish_all():
 def forget_threads():
     for streams in list(ALL):
         streams.threads.clear()
-        streams.events.clear()
+        streams.events.update(dict.fromkeys(streams.events))
 
 
-# A process that was forked has none of these threads.
+# A process that was forked has none of these threads. What they have recorded was reached before.
 os.register_at_fork(before=finish_all, after_in_child=forget_threads)
 
 

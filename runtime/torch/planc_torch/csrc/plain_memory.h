@@ -44,6 +44,10 @@ void *address(void *user, int32_t buffer) {
     if (!storage || PySet_Contains(plan->parts.pinned, key_of(plan, buffer))) return nullptr;
     const c10::StorageImpl *impl = impl_of(storage);
     if (!impl || static_cast<int64_t>(impl->nbytes()) != (*plan->bytes)[static_cast<size_t>(buffer)]) return nullptr;
+    if (!impl->resizable()) { /* another process has got it since it was bound */
+      PySet_Add(plan->parts.pinned, key_of(plan, buffer));
+      return nullptr;
+    }
     Ref data(PyObject_CallMethodNoArgs(storage, names.data_ptr));
     return data ? PyLong_AsVoidPtr(data.get()) : nullptr;
   });
