@@ -18,7 +18,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { MIXES = 40, MIXES_RUN = 24, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
+enum { MIXES = 40, MIXES_RUN = 16, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
 
 /* --- Mixes -------------------------------------------------------------------------------------------------------- */
 
