@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "planc/schedule.h"
-#include "planner/memory/failures.h"
+#include "planner/memory/search_failures.h"
 #include "util/hash.h"
 #include "util/math.h"
 #include "util/vec.h"

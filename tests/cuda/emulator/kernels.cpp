@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "clock.h"
+#include "device_clock.h"
 #include "emulated_kernels.h"
 
 namespace emulator {

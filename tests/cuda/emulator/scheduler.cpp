@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "clock.h"
+#include "device_clock.h"
 #include "internal.h"
 
 namespace emulator {

@@ -2,7 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planner/memory/failures.h"
+#include "planner/memory/search_failures.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -39,7 +39,7 @@ START_TEST(it_knows_what_a_whole_table_knows) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("failures");
+  Suite *suite = suite_create("search failures");
   TCase *tests = tcase_create("all");
   tcase_add_loop_test(tests, it_knows_what_a_whole_table_knows, 0, N_TABLES);
   suite_add_tcase(suite, tests);

@@ -1,6 +1,6 @@
 /* Places are looked for in slots, each from the slot on that it has modulo their number. There are twice as many as are
  * used, until each place has its own. */
-#include "planner/memory/failures.h"
+#include "planner/memory/search_failures.h"
 
 #include <stdlib.h>
 

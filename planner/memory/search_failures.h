@@ -1,7 +1,7 @@
 /* A table of what a search has found to fail: so many places, of which a key has one. It takes the memory of those that
  * are used, as most searches have few failures. */
-#ifndef PLANC_PLANNER_MEMORY_FAILURES_H
-#define PLANC_PLANNER_MEMORY_FAILURES_H
+#ifndef PLANC_PLANNER_MEMORY_SEARCH_FAILURES_H
+#define PLANC_PLANNER_MEMORY_SEARCH_FAILURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

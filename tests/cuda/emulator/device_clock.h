@@ -1,6 +1,6 @@
 /* The device's clock, which waits for nobody: a kernel that sleeps moves it on, and takes no time of the host's. */
-#ifndef TESTS_CUDA_EMULATOR_CLOCK_H
-#define TESTS_CUDA_EMULATOR_CLOCK_H
+#ifndef TESTS_CUDA_EMULATOR_DEVICE_CLOCK_H
+#define TESTS_CUDA_EMULATOR_DEVICE_CLOCK_H
 
 #include <atomic>
 #include <chrono>
