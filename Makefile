@@ -26,7 +26,12 @@ CUDA_C = $(wildcard runtime/cuda/*.c)
 CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)
 PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c) $(PROGRAM_SRC)
 RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/profile/*.c runtime/host/*.c))
-obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+# Sources with assertions, their headers' included. Objects of the others are the same with and without: `release` takes
+# those of PLAIN.
+ASSERTING := $(shell grep -lE '^.include (<assert.h>|".*/(one_job|gaps).h")' $$(find src planner runtime -name '*.c'))
+PLAIN ?= $(BUILD)
+object = $(if $(filter $(ASSERTING),$(1)),$(BUILD),$(PLAIN))/$(2)$(1:.c=.o)
+obj = $(foreach source,$(1),$(call object,$(source),))
 
 LIBPLANC = $(BUILD)/libplanc.a
 LIBPLANRT = $(BUILD)/libplanrt.a
@@ -35,7 +40,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build release cuda emulated cuda-tests torch-extension gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean always
+.PHONY: build plain release cuda emulated cuda-tests torch-extension gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean always
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -58,7 +63,7 @@ $(BUILD)/pic/%.o: ALL_CFLAGS += -fPIC
 $(BUILD)/pic/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(FOLLOWER): $(FOLLOW_SRC:%.c=$(BUILD)/pic/%.o) runtime/follow.map
+$(FOLLOWER): $(foreach source,$(FOLLOW_SRC),$(call object,$(source),pic/)) runtime/follow.map
 	$(CC) -shared $(LDFLAGS) $(EXTRA_CFLAGS) -Wl,--version-script=runtime/follow.map -Wl,--no-undefined -o $@ $(filter %.o,$^) -lyaml -lcjson -lm
 
 # planc_torch's extension, for each of these that has PyTorch. Who follows steps without it takes longer.
@@ -111,7 +116,7 @@ CUDA_UNIT = $(patsubst tests/cuda/%,$(BUILD)/cuda/%,$(basename $(wildcard tests/
 CUDA_KERNELS = $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATED)/tests/cuda/emulator/kernels.cpp.o
 cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%) $(CUDA_UNIT)
 $(BUILD)/tests/cuda/%.o: ALL_CFLAGS += -isystem $(CUDA_HOME)/include -isystem $(CUDNN_HOME)/include
-LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shell pkg-config --libs check) $(LIBS) -lrt
+LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(filter %.a,$^) $(CHECK_LIBS) $(LIBS) -lrt
 $(BUILD)/cuda/test_emulator%: $(BUILD)/tests/cuda/test_emulator%.o \
 		$(filter-out %/kernels.cpp.o,$(EMULATOR_SRC:%=$(EMULATED)/%.o)) $(BUILD)/tests/support/unit.o $(LIBPLANC)
 	$(LINK_CUDA_TEST)
@@ -149,9 +154,11 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Assertions that hold are not written to a file one by one: tests/support/unit.c has check's record of them.
+CHECK_LIBS = $(shell pkg-config --libs check) -Wl,--wrap=_mark_point
 $(BUILD)/tests/%: $(BUILD)/tests/unit/test_%.o $(call obj,$(TEST_SUPPORT)) $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shell pkg-config --libs check) $(LIBS)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(CHECK_LIBS) $(LIBS)
 $(BUILD)/tests/adopt: $(call obj,runtime/cli/watch.c)
 $(BUILD)/tests/options: $(call obj,src/program/options.c)
 test-%: $(BUILD)/tests/%
@@ -179,8 +186,9 @@ HAS_CUDA = $(and $(wildcard $(NVCC)),$(wildcard $(CUDNN_HOME)/include/cudnn.h))
 # No test runs the plug-in on a GPU: for the oldest alone, which has the fewest instructions, it is made in a fifth of the time.
 OLDEST = 75
 check: test-deps
-	+@$(MAKE_ALL) IF_POSSIBLE=--optional build release unit fuzzers torch-extension \
+	+@$(MAKE_ALL) IF_POSSIBLE=--optional build unit fuzzers torch-extension \
 		$(if $(HAS_CUDA),cuda-tests CUDA_ARCHS="$(or $(file <$(ARCHS_MADE)),$(OLDEST))")
+	+@$(MAKE_ALL) release
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 # With what tests/python/test_results.py has benchmarks compute again.
@@ -221,7 +229,7 @@ PACKING = planner/memory/placement.c planner/memory/packed.c
 COUNTED_CALLS = memcpy memmove memset calloc realloc
 $(COUNTED)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DNDEBUG $(foreach f,$(COUNTED_CALLS),-D$(f)=counted_$(f)) -fsanitize-coverage=trace-pc -MMD -MP -c -o $@ $<
+	$(CC) $(filter-out -g,$(ALL_CFLAGS)) -DNDEBUG $(foreach f,$(COUNTED_CALLS),-D$(f)=counted_$(f)) -fsanitize-coverage=trace-pc -MMD -MP -c -o $@ $<
 $(COUNTED)/planc: $(patsubst %.c,$(COUNTED)/%.o,$(filter-out $(PACKING),$(PLANC_SRC) $(PLANC_LIB_SRC))) \
 		$(call obj,$(PACKING) tests/bench/counter.c)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lyaml -lcjson -lm
@@ -256,8 +264,14 @@ VERSION = $(shell sed -n 's/^\#define PLANC_VERSION "\(.*\)"/\1/p' include/planc
 
 # Programs and libraries without assertions: library code never aborts whom it works for.
 RELEASE = $(BUILD)/release
-release:
-	+@$(MAKE_ALL) BUILD=$(RELEASE) EXTRA_CFLAGS="$(EXTRA_CFLAGS) -DNDEBUG" build
+plain:
+	+@$(MAKE_ALL) $(call obj,$(filter-out $(ASSERTING),$(PLANC_SRC) $(PLANC_LIB_SRC) $(PLANRUN_SRC) $(RT_LIB_SRC))) \
+		$(patsubst %.c,$(BUILD)/pic/%.o,$(filter-out $(ASSERTING),$(FOLLOW_SRC)))
+release: plain
+	+@$(MAKE_ALL) BUILD=$(RELEASE) PLAIN=$(BUILD) EXTRA_CFLAGS="$(EXTRA_CFLAGS) -DNDEBUG" build
+	@! nm $(RELEASE)/*.a $(RELEASE)/*.so | grep -q __assert_fail || { echo "an assertion in a release" >&2; exit 1; }
+# No two make the same objects at once.
+plain: $(filter build,$(MAKECMDGOALS))
 
 # What exports PyTorch modules, and what planc_torch takes of it.
 EXPORTER = export_torch from_recording aten_types graphfile recording torch_as_on_gpu torch_costs torch_profile torch_recorder torch_refusals

@@ -29,11 +29,12 @@
 #include <string.h>
 
 #include "planc/schedule.h"
+#include "planner/memory/search_failures.h"
 #include "util/hash.h"
 #include "util/math.h"
 #include "util/vec.h"
 
-enum { MOST_CHANGES = 1 << 22, N_FAILURES = 1 << 20 };
+enum { MOST_CHANGES = 1 << 22 };
 
 /* Sections from `start` to before `end`. */
 typedef pl_lifetime pl_sections;
@@ -69,20 +70,14 @@ typedef struct search_part {
   int32_t first, n;
 } search_part;
 
-/* No placement of what is left of a part begins at `address` or above it. */
-typedef struct failure {
-  uint64_t key; /* of what is left, and where */
-  int64_t address;
-} failure;
-
 /* An item that is placed, and the parts into which the rest falls. */
 typedef struct placed_level {
   int32_t part;
-  failure failure;   /* to be kept if it fails */
-  int64_t address;   /* the next candidate's is this at least, */
-  int32_t rank;      /* and at this one its rank */
-  int64_t end;       /* an item that is left could end here: no candidate begins at or above it */
-  int32_t n_changes; /* before the item was placed */
+  pl_failure failure; /* to be kept if it fails */
+  int64_t address;    /* the next candidate's is this at least, */
+  int32_t rank;       /* and at this one its rank */
+  int64_t end;        /* an item that is left could end here: no candidate begins at or above it */
+  int32_t n_changes;  /* before the item was placed */
   int32_t n_parts, n_ranks;
   int32_t next_part, end_part; /* parts to search */
 } placed_level;
@@ -106,7 +101,7 @@ typedef struct address_search {
   placed_level *levels;
   int32_t n_levels;
   ranked *keys;
-  failure *failures; /* N_FAILURES, each at its key modulo that */
+  pl_failures failures;
   VEC(search_part) parts;
   VEC(int32_t) ranks;
   VEC(undo) changes;
@@ -121,8 +116,6 @@ static planc_status fill_part(address_search *s, int32_t index, pl_verdict *out)
 static void open_level(address_search *s, int32_t index, int64_t address, int32_t rank);
 static planc_status place_next(address_search *s, bool *out_any);
 static void take_back(address_search *s, int32_t n_changes);
-static failure *slot_of(const address_search *s, uint64_t key);
-static void keep_failure(address_search *s, const failure *failed);
 
 planc_status pl_placement_search(pl_item *items, const int64_t *lengths, int32_t n, int64_t room, int64_t *visits,
                                  pl_verdict *out) {
@@ -135,6 +128,7 @@ planc_status pl_placement_search(pl_item *items, const int64_t *lengths, int32_t
   VEC_FREE(&s.parts);
   VEC_FREE(&s.ranks);
   VEC_FREE(&s.changes);
+  pl_failures_free(&s.failures);
   pl_arena_free(&s.arena);
   return status;
 }
@@ -171,7 +165,7 @@ static planc_status fill_part(address_search *s, int32_t index, pl_verdict *out)
     bool any;
     PLANC_TRY(place_next(s, &any));
     if (!any) {
-      keep_failure(s, &s->levels[--s->n_levels].failure);
+      PLANC_TRY(pl_failures_keep(&s->failures, &s->levels[--s->n_levels].failure));
       if (s->n_levels > 0) continue;
       *out = PL_IMPOSSIBLE;
       return NULL;
@@ -222,18 +216,7 @@ static void open_level(address_search *s, int32_t index, int64_t address, int32_
     at->end = pl_min(at->end, s->least[i] + s->items[i].bytes);
     at->failure.key += key_of(i, too_low ? PLANC_BLANK : s->least[i]);
   }
-  const failure *known = slot_of(s, at->failure.key);
-  if (known->key == at->failure.key && known->address <= address) at->end = 0;
-}
-
-static failure *slot_of(const address_search *s, uint64_t key) {
-  return &s->failures[key % N_FAILURES];
-}
-
-/* Of two that are of the same, the one at the lower address says more. */
-static void keep_failure(address_search *s, const failure *failed) {
-  failure *slot = slot_of(s, failed->key);
-  if (slot->key != failed->key || slot->address > failed->address) *slot = *failed;
+  if (pl_failures_know(&s->failures, &at->failure)) at->end = 0;
 }
 
 /* Takes the level's item back, if it has one, and places the next candidate that is not hopeless. */
@@ -444,7 +427,6 @@ static planc_status prepare(address_search *s, int32_t n) {
   PLANC_TRY(PL_NEW(&s->arena, &s->addresses, n));
   PLANC_TRY(PL_NEW(&s->arena, &s->levels, n + 1));
   PLANC_TRY(PL_NEW(&s->arena, &s->keys, n));
-  PLANC_TRY(PL_NEW(&s->arena, &s->failures, N_FAILURES));
   PLANC_TRY(find_sections(s));
   PLANC_TRY(PL_NEW(&s->arena, &s->floor, s->n_sections));
   PLANC_TRY(PL_NEW(&s->arena, &s->rest, s->n_sections));

@@ -111,8 +111,10 @@ void rt_block_free(rt_block *block) {
   *block = (rt_block){0};
 }
 
-/* The first byte that is not as it was; -1: none. */
+/* The first byte that is not as it was; -1: none. Where the first is, and each the same as the one behind it, all are.
+ */
 static int64_t find_change(const char *bytes, int64_t count) {
+  if (count > 0 && (unsigned char)*bytes == PATTERN && memcmp(bytes, bytes + 1, (size_t)count - 1) == 0) return -1;
   for (int64_t i = 0; i < count; i++)
     if ((unsigned char)bytes[i] != PATTERN) return i;
   return -1;

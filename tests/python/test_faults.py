@@ -70,10 +70,10 @@ def without_times(text):
 class Command:
     """A command, the files it writes, and how outputs are made comparable."""
 
-    def __init__(self, *arguments, outputs=(), sample=25, timed=(), leaves=()):
+    def __init__(self, *arguments, outputs=(), sample=25, last=LAST, children=CHILDREN, timed=(), leaves=()):
         self.arguments = arguments
         self.outputs = outputs
-        self.sample = sample
+        self.sample, self.last, self.children = sample, last, children
         self.timed = timed  # outputs with times in them, "-" the standard one
         self.leaves = leaves  # files that an error may leave beside the outputs
 
@@ -134,11 +134,11 @@ def fault_in(command, expected, done, files, kind):
     return None
 
 
-def strikes(total, sample):
+def strikes(total, sample, last):
     """Which calls are refused: of a sample the last ones too, in which what is printed is made."""
-    if EVERY or total <= sample + LAST:
+    if EVERY or total <= sample + last:
         return range(1, total + 1)
-    return sorted({*(1 + i * (total - 1) // (sample - 1) for i in range(sample)), *range(total + 1 - LAST, total + 1)})
+    return sorted({*(1 + i * (total - 1) // (sample - 1) for i in range(sample)), *range(total + 1 - last, total + 1)})
 
 
 class Faults(unittest.TestCase):
@@ -154,6 +154,7 @@ class Faults(unittest.TestCase):
                         ["planc", "plan", "small.yaml", "--policy", "vdnn-all", "-o", "small.plan"],
                         ["planrun", "exec", "lenet.plan", "--synthetic", "--iterations", "2", "--save", "saved",
                          "--trace", "run.json"],
+                        ["planrun", "exec", "small.plan", "--iterations", "2", "--trace", "small-run.json"],
                         ["planc", "predict", LENET, "--device", "k40m", "-o", "k40m.json"],
                         ["planc", "plan", "small.yaml", "--policy", "none", "-o", "another.plan"],
                         ["planrun", "profile", "small.yaml", "-r", "1", "-o", "measured.json"]):
@@ -172,7 +173,7 @@ class Faults(unittest.TestCase):
     def fork(self, command, folder, inputs, settings):
         """Calls fail in children of one run, forked where the call is made."""
         expected, total = self.expect(command, folder, inputs, settings)
-        step = 1 if EVERY else 1 + total // CHILDREN
+        step = 1 if EVERY else 1 + total // command.children
         whole, files = command.run(folder + "-forked", inputs, time_limit=None, FAULTS_EACH=folder + ".each",
                                    FAULTS_STEP=str(step), FAULTS_TAIL=str(total - LAST), **settings)
         self.assertEqual((whole.returncode, whole.stdout, files), (0, expected[0].stdout, expected[1]))
@@ -200,7 +201,7 @@ class Faults(unittest.TestCase):
                     os.remove(path)
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            yield from pool.map(one, strikes(total, command.sample))
+            yield from pool.map(one, strikes(total, command.sample, command.last))
 
     def refuse(self, command, faults=MEMORY + WRITES, inputs=None):
         inputs = inputs or self.inputs
@@ -223,7 +224,9 @@ class Faults(unittest.TestCase):
         self.assertEqual({at: children[at] for at in both}, {at: runs[at] for at in both})
 
     def test_plan(self):
-        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "out", outputs=["out"], sample=12))
+        """A search takes long, up to where it is refused something."""
+        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=200), MEMORY)
+        self.refuse(Command("planc", "plan", "small.yaml", "-o", "out", outputs=["out"]))
 
     def test_plan_json(self):
         self.refuse(Command("planc", "plan", TINY, "--policy", "vdnn-all", "-o", "out", "--json", outputs=["out"]))
@@ -271,8 +274,9 @@ class Faults(unittest.TestCase):
                             outputs=["out"], timed=["-"]))
 
     def test_update(self):
-        self.refuse(Command("planc", "update", "lenet.plan", "--trace", "run.json", "--threshold", "0", "-o", "out",
-                            "--profile-out", "costs", outputs=["out", "costs"], sample=12))
+        self.refuse(Command("planc", "update", "lenet.plan", "--trace", "run.json", "--threshold", "0", "-o", "-"), MEMORY)
+        self.refuse(Command("planc", "update", "small.plan", "--trace", "small-run.json", "--threshold", "0", "-o", "out",
+                            "--profile-out", "costs", outputs=["out", "costs"]))
 
     def test_exec(self):
         command = Command("planrun", "exec", "small.plan", "--iterations", "2", "--save", "out", "--trace", "trace",
@@ -293,8 +297,9 @@ class Faults(unittest.TestCase):
                             "out", outputs=["out"], timed=["-"], sample=20))
 
     def test_profile(self):
+        """Of the last calls another test has a sample, which does not measure anew."""
         command = Command("planrun", "profile", "small.yaml", "-b", "2", "-r", "1", "-o", "out", outputs=["out"],
-                          timed=["-", "out"], sample=3, leaves=["out.part"])
+                          timed=["-", "out"], sample=3, last=0, leaves=["out.part"])
         self.refuse(command, MEMORY + FOREIGN)
 
     def test_profile_that_goes_on(self):

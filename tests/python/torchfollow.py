@@ -1,5 +1,6 @@
 """What tests and benchmarks of planc_torch share: steps (torchsteps.py, steps_*.py) recorded, planned, run and compared."""
 
+import atexit
 import json
 import os
 import subprocess
@@ -37,6 +38,7 @@ class Recorded:
 
     def __init__(self, make, folder):
         self.make, self.folder = make, folder
+        self.plans, self.leasts = {}, {}
         step = make()
         self.graph = planc_torch.StepGraph(planc_torch.record(step.step, arguments_of(step.example), "cpu"), make.__name__)
         self.path, self.device = (os.path.join(folder, name) for name in ("step.yaml", "device.json"))
@@ -50,6 +52,11 @@ class Recorded:
 
     def planned(self, policy, budget):
         """The plan's path and summary; None where the policy has no plan."""
+        if (policy, budget) not in self.plans:
+            self.plans[policy, budget] = self.plan(policy, budget)
+        return self.plans[policy, budget]
+
+    def plan(self, policy, budget):
         path = os.path.join(self.folder, f"{policy}-{budget}.plan")
         done = planc("plan", self.path, "--device", self.device, "--policy", policy, "--budget", budget, "--json", "-o", path)
         if done.returncode not in (0, 1):
@@ -57,6 +64,11 @@ class Recorded:
         return (path, json.loads(done.stdout)) if done.returncode == 0 else None
 
     def least(self, policy):
+        if policy not in self.leasts:
+            self.leasts[policy] = self.find_least(policy)
+        return self.leasts[policy]
+
+    def find_least(self, policy):
         rows = json.loads(planc("compare", self.path, "--device", self.device, "--policies", policy, "--budget", "1T",
                                 "--json").stdout)["rows"]
         return rows[0]["least_budget"]
@@ -136,20 +148,14 @@ def parameters(run):
 
 
 class FollowTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.recorded = {}
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+    """Tests of a process share their recordings, and the plans of these."""
+    folder = tempfile.TemporaryDirectory()
+    recorded = {}
+    atexit.register(folder.cleanup)
 
     def record(self, make):
         if make not in self.recorded:
-            folder = os.path.join(self.folder.name, make.__name__)
-            os.mkdir(folder)
-            self.recorded[make] = Recorded(make, folder)
+            self.recorded[make] = Recorded(make, tempfile.mkdtemp(prefix=make.__name__, dir=self.folder.name))
         return self.recorded[make]
 
     def assert_same(self, ours, plain, what):

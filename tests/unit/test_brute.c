@@ -21,7 +21,7 @@
 #include "tests/support/unit.h"
 #include "util/math.h"
 
-enum { RANDOM_GRAPHS = 60, MOST_BOUNDS = 5000, MOST_PLANS = 1200, RUN_EVERY = 97, BOUND_EVERY = 7, BUDGETS = 5 };
+enum { RANDOM_GRAPHS = 40, MOST_BOUNDS = 5000, MOST_PLANS = 1200, RUN_EVERY = 97, BOUND_EVERY = 7, BUDGETS = 5 };
 
 static planc_profile *profile;
 

@@ -18,7 +18,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { MIXES = 40, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
+enum { MIXES = 40, MIXES_RUN = 16, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
 
 /* --- Mixes -------------------------------------------------------------------------------------------------------- */
 
@@ -886,7 +886,7 @@ int main(void) {
   TCase *mixes = tcase_create("mixes");
   tcase_add_unchecked_fixture(mixes, read_profile, free_profile);
   tcase_set_timeout(mixes, 0);
-  tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
+  tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES_RUN);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
   tcase_add_loop_test(mixes, requests_are_in_time, 0, 2 * MIXES);
   tcase_add_loop_test(mixes, late_requests_are_refused, 0, 10);

@@ -11,7 +11,7 @@
 #include "tests/support/randplan.h"
 #include "tests/support/unit.h"
 
-enum { MUTANTS = 120, INTERLEAVINGS = 1000, MOST_BODIES = 3 };
+enum { MUTANTS = 120, INTERLEAVINGS = 300, MOST_BODIES = 3 };
 
 /* Gives params and state other bytes, to every replica its own, and the same to plan and reference: what the run before
  * has left in the arena is then not right by chance. */

@@ -106,6 +106,7 @@ START_TEST(plans_of_policies) {
     char what[64];
     planc_plan *plan;
     snprintf(what, sizeof what, "%s, graph %d", policy->name, _i);
+    problem.terms.settings.effort = policy->supports & PLANC_POLICY_SEARCHES ? 1 : 0; /* short searches */
     ok_in(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), what);
     ok_in(planc_make_plan(&problem, policy, &plan), what);
     run_every_way(plan, what);

@@ -16,7 +16,7 @@
 #include "util/file.h"
 #include "util/math.h"
 
-enum { GRAPHS = 25, TRIES = 3, TEXT = 8192, RESERVED = 1000 };
+enum { GRAPHS = 16, TRIES = 3, TEXT = 8192, RESERVED = 1000 };
 
 static const int64_t no_limit = INT64_C(1) << 40;
 

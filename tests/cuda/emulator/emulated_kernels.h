@@ -46,6 +46,7 @@ T exchanged(T own, unsigned from) {
 }
 
 uint64_t clock_ns();
+void sleep_ns(unsigned ns);
 
 }  // namespace emulator
 
@@ -66,7 +67,9 @@ uint64_t clock_ns();
 inline void __syncthreads() {
   emulator::barrier();
 }
-inline void __nanosleep(unsigned) {}
+inline void __nanosleep(unsigned ns) {
+  emulator::sleep_ns(ns);
+}
 
 inline unsigned emulated_lane() {
   return threadIdx.x % 32;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
+#include "device_clock.h"
 #include "emulated_kernels.h"
 
 namespace emulator {
@@ -268,9 +268,11 @@ uint64_t exchange(uint64_t own, unsigned from) {
 }
 
 uint64_t clock_ns() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now().time_since_epoch()).count());
+}
+
+void sleep_ns(unsigned ns) {
+  slept_ns += ns;
 }
 
 }  // namespace emulator

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "device_clock.h"
 #include "internal.h"
 
 namespace emulator {
@@ -61,7 +62,7 @@ bool passed(const std::vector<Gate> &gates) {
 
 void complete(const Gate &gate) {
   gate->done = true;
-  gate->at = std::chrono::steady_clock::now();
+  gate->at = now();
 }
 
 std::vector<Candidate> candidates() {

@@ -36,7 +36,8 @@ def profile(context, model):
     name = context.planner.profile(model)
     path = context.state.path(name)
     command = [context.tools.planrun, "profile", graph, "--backend", "cuda", "--name", context.device, "--deterministic",
-               "--batches", model.batches, *unmeasured(model), "--repetitions", model.repetitions, "-o", path]
+               "--batches", model.batches, *unmeasured(model), "--repetitions", model.repetitions,
+               *([] if context.times else ["--warm-up", 1]), "-o", path]
     processes = 0
     while not os.path.exists(path):
         before, processes = part_of(path), processes + 1
