@@ -464,6 +464,53 @@ START_TEST(what_is_restored_stays_unless_uses_are_apart) {
 }
 END_TEST
 
+/* What e is made of goes in the forward pass; to restore it for g all of that is made again. */
+static const char long_chain[] =
+    "planc-graph: 1\n"
+    "name: long-chain\n"
+    "outputs: [h]\n"
+    "tensors:\n"
+    "  x: input f32[N,64]\n"
+    "  a: f32[N,64]\n"
+    "  b: f32[N,64]\n"
+    "  c: f32[N,64]\n"
+    "  d: f32[N,64]\n"
+    "  e: f32[N,64]\n"
+    "  loss: f32[N,64]\n"
+    "  h: f32[N,64]\n"
+    "ops:\n"
+    "  - {op: f1, type: my.op, in: [x], out: [a]}\n"
+    "  - {op: f2, type: my.op, in: [a], out: [b]}\n"
+    "  - {op: f3, type: my.op, in: [b], out: [c]}\n"
+    "  - {op: f4, type: my.op, in: [c], out: [d]}\n"
+    "  - {op: f5, type: my.op, in: [d], out: [e]}\n"
+    "  - {op: f6, type: my.op, in: [e], out: [loss]}\n"
+    "  - {op: g, type: my.op, phase: backward, in: [e], out: [h]}\n";
+
+/* Two at a time are enough: what an op reads, and what it makes. */
+START_TEST(stepping_stones_go_behind_the_last_that_needs_them) {
+  enum { G = 6, BATCH = 2 };
+  planc_graph *graph = graph_of(long_chain);
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = BATCH, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  planc_candidate candidate = {0};
+  pl_arena arena = {0};
+  pl_walk walk;
+  pl_absences absences = {0};
+  int64_t live[G + 1] = {0};
+  bool all_apart = false;
+  ok(pl_walk_start_rounds(&walk, &problem, BATCH, (pl_walk_room){.bytes = PL_ROOM_NONE}, &candidate));
+  ok(drop_all(&all_apart, &walk, &arena, &absences));
+  ck_assert_int_eq(absences.n, 1);
+  walk.live_at = live;
+  ok(pl_walk_absences(&walk, &absences));
+  ck_assert_int_eq(live[G], 2 * pl_walk_bytes(&candidate.trace->buffers[absences.items[0].buffer]));
+  planc_candidate_free(&candidate);
+  pl_arena_free(&arena);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* --- The tree ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(peaks_are_those_of_an_array) {
@@ -500,6 +547,7 @@ int main(void) {
   tcase_add_loop_test(tests, what_is_received_fits_beside_the_rest, 0, 6);
   tcase_add_loop_test(tests, other_orders_are_chosen_for, 0, 10);
   tcase_add_test(tests, what_is_restored_stays_unless_uses_are_apart);
+  tcase_add_test(tests, stepping_stones_go_behind_the_last_that_needs_them);
   tcase_add_loop_test(tests, peaks_are_those_of_an_array, 0, 50);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
