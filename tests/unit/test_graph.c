@@ -112,7 +112,8 @@ static const char sample[] =
     "    out: [z]\n"
     "    flops: 3+N\n"
     "  - {op: view, type: my.view, in: [quarter], out: [t], attrs: {b: [], a: [1, -2], r: 2.50, e: 1e-30, i: -7,\n"
-    "     s: text, q: 'a, b', n: \"12\", z: 1.2.3, t: true, u: ''}, flags: [stochastic], traffic: 100N}\n"
+    "     s: text, q: 'a, b', n: \"12\", z: 1.2.3, t: true, u: ''}, flags: [stochastic], traffic: 100N, workspace: "
+    "9+2N}\n"
     "  - {op: xent, type: softmax_xent, in: [z, labels], out: [loss, p], flags: [batch-mean, stochastic]}\n"
     "  - {op: wgrad, type: linear_wgrad, phase: backward, in: [x, y], out: [dw], flags: [accumulates]}\n"
     "  - {op: step, type: momentum, phase: optimizer, in: [w, dw, m], out: [w, m], attrs: {momentum: 0.9, lr: 1}}\n";
@@ -143,7 +144,7 @@ static const char canonical[] =
     "  - {op: fc, type: linear, in: [x, w], out: [y], traffic: 1, loop: l, step: 2}\n"
     "  - {op: relu, type: relu, in: [y], out: [z], flops: 3+N}\n"
     "  - {op: view, type: my.view, in: [quarter], out: [t], attrs: {a: [1, -2], b: [], e: 1e-30, i: -7, n: \"12\", "
-    "q: \"a, b\", r: 2.5, s: text, t: true, u: \"\", z: 1.2.3}, traffic: 100N, flags: [stochastic]}\n"
+    "q: \"a, b\", r: 2.5, s: text, t: true, u: \"\", z: 1.2.3}, traffic: 100N, workspace: 9+2N, flags: [stochastic]}\n"
     "  - {op: xent, type: softmax_xent, in: [z, labels], out: [loss, p], flags: [stochastic]}\n"
     "  - {op: wgrad, type: linear_wgrad, phase: backward, in: [x, y], out: [dw]}\n"
     "  - {op: step, type: momentum, phase: optimizer, in: [w, dw, m], out: [w, m], attrs: {lr: 1, momentum: 0.9}}\n";
@@ -256,6 +257,8 @@ START_TEST(the_hash_is_of_the_content) {
                                            {"flops: 3+N", "flops: 4+N"},
                                            {"flops: 3+N", "flops: 3+2N"},
                                            {"traffic: 1,", "traffic: 2,"},
+                                           {"workspace: 9+2N", "workspace: 8+2N"},
+                                           {", workspace: 9+2N", ""},
                                            {"step: 2}", "step: 3}"},
                                            {"loop: l,", "loop: k,"},
                                            {"[1, -2]", "[1, -3]"},
