@@ -110,11 +110,10 @@ class PlacedTest(FollowTest):
                     self.assertLessEqual(placed["in_use"], placed["bytes"])
                 last, before = later[-1], later[-2] if len(later) > 1 else first
                 self.assertEqual(last["moved_in"], before["moved_in"], f"{what}: results are made where they belong")
-                # Beside it there are numbers, what the step has of the one before or gives to its user, and scratch of one
-                # call that the plan does not know.
+                # Beside it there are numbers, and what the step has of the one before or gives to its user.
                 numbers = 4 * NUMBER * sum(b <= NUMBER for b in ours.followed.iteration.memory.bytes.values())
-                beside = last["most_beside"] - numbers - recorded.graph.outside_bytes
-                self.assertLessEqual(beside, max(last["scratch"]), what)
+                self.assertLessEqual(last["most_beside"], numbers + recorded.graph.outside_bytes, what)
+                self.assertEqual(max(last["scratch"]), 0, what)
         self.assertGreater(followed, 30)
 
     def test_a_step_without_scratch_and_results_is_in_the_arena_alone(self):

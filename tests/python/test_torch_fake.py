@@ -81,7 +81,7 @@ def graph_text(made, folder):
         return given if type(given) is tuple else (given,)
 
     path = os.path.join(folder, "step.yaml")
-    StepGraph(record(made.step, make_args, "cpu"), "step").write(path)
+    StepGraph(record(made.step, make_args, "cpu", has_elements=False), "step").write(path)
     with open(path, encoding="utf-8") as file:
         return file.read()
 

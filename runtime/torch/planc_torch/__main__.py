@@ -114,7 +114,8 @@ def recorded(options):
         step, example = load(options.step, options.example, options.arguments)
         make_args = arguments_of(example)
         with reraised("the step raised"):
-            recorder = record(step, make_args, options.on or ("cuda" if options.fake else default_device(make_args)))
+            device = options.on or ("cuda" if options.fake else default_device(make_args))
+            recorder = record(step, make_args, device, has_elements=not options.fake)
     if not any(call.name != "planc.end" for call in recorder.calls):
         hint = "; move model and arguments there, or give --on cpu" if recorder.device == "cuda" else ""
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}{hint}")
@@ -217,11 +218,14 @@ def verdict(row):
     return f"in each step the plan {' and '.join(what)}{name}"
 
 
-def show(problem, compared, graph, rows, chosen, path):
+def show(problem, compared, graph, rows, chosen, path, is_fake):
     print(f"{graph.name}: {len(graph.calls) - 1} calls; as it is {size(problem.plain_bytes)} of device memory and "
           f"{time(problem.plain_ns)} a step on {compared['device']}")
     print(f"budget {size(compared['budget_bytes'])}, of which {size(problem.reserved)} are the libraries' and "
           f"{size(problem.outside)} the step's arguments and what else the plan leaves alone")
+    if graph.scratch_bytes is None:
+        why = "nothing is allocated with --fake" if is_fake else "it takes planc_torch's extension to see it"
+        print(f"no room is planned for what calls allocate and free themselves: {why}")
     print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'out':>13}{'in':>13}{'again':>13}")
     for row in rows:
         print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))
@@ -282,7 +286,7 @@ def table(problem, compared, graph, chosen, path):
     keys = ("policy", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes", "recompute_ns")
     return {"planc": "torch/1", "graph": graph.name, "device": compared["device"], "calls": len(graph.calls) - 1,
             "plain_bytes": problem.plain_bytes, "plain_ns": problem.plain_ns, "reserved_bytes": problem.reserved,
-            "outside_bytes": problem.outside, "budget_bytes": compared["budget_bytes"], "policies":
+            "outside_bytes": problem.outside, "scratch_bytes": graph.scratch_bytes, "budget_bytes": compared["budget_bytes"], "policies":
             [{key: row[key] for key in keys} for row in compared["rows"] if row["policy"] != "ideal"],
             "taken": chosen["policy"], "output": path}
 
@@ -338,7 +342,7 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(table(problem, compared, graph, chosen, output), separators=(",", ":")))
     else:
-        show(problem, compared, graph, rows, chosen, output)
+        show(problem, compared, graph, rows, chosen, output, options.fake)
     return 0
 
 

@@ -24,6 +24,7 @@ from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_
                     touches)
 from .methods import Methods
 from .no_driver import has_driver
+from .scratch import clock_of
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, called, first_difference, tensors_in
@@ -67,6 +68,7 @@ class StepRecorder(Recorder):
         self.results = []  # storages of what the recorded run returned
         self.has_streams, self.stream = device == "cuda" and has_driver(), None  # of a GPU: that of the calls
         self.has_skipped = False  # a GradScaler has left out an update
+        self.knows_scratch = False  # the cost of a call is the bytes that it works in beside what it gives
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -242,8 +244,9 @@ def run_iteration(step, args):
     return step(*args)
 
 
-def record(step, make_args, device):
-    """The recorder that has watched the step; `make_args` gives its arguments anew for each run."""
+def record(step, make_args, device, has_elements=True):
+    """The recorder that has watched the step; `make_args` gives its arguments anew for each run. Where tensors have no elements
+    calls work in no memory, which is then not known."""
     recorder = StepRecorder(device, definition(step))
 
     def arguments():
@@ -257,8 +260,9 @@ def record(step, make_args, device):
                 run_iteration(step, arguments())
         args = arguments()
         recorder.begin()
+        recorder.clock = clock_of(device) if has_elements else None
         result = run_iteration(step, args)
-        recorder.phase = None
+        recorder.phase, recorder.knows_scratch, recorder.clock = None, recorder.clock is not None, None
         if recorder.has_skipped:
             recorder.refuse("GradScaler finds infinite gradients in this run, so that the optimizer makes no update; give it a "
                             "smaller init_scale", recorder.source)
@@ -356,6 +360,7 @@ class StepGraph:
                  "batch_example": 1, "tensors": [value_of(recorder.storages[s]) for s in self.planned],
                  "ops": [self.op(call) for call in self.calls]}
         self.recording = Recording(value, [{} for _ in self.calls])
+        self.scratch_bytes = max(call.cost or 0 for call in self.calls) if recorder.knows_scratch else None
         self.outside_bytes = sum(s.bytes for s in recorder.storages if s.kind == "input")
         self.outside_bytes += sum(recorder.seen_bytes[cdata] for cdata in recorder.standing if cdata not in recorder.ids)
         self.outside_bytes += sum(recorder.storages[s].bytes for s in recorder.results if s in self.numbers)
@@ -365,7 +370,7 @@ class StepGraph:
         reads, creates, writes = ([self.numbers[s] for s in side] for side in planned)
         return {"name": call.name, "phase": call.phase, "module": call.module, "inputs": reads, "outputs": creates + writes,
                 "inplace": writes, "attrs": {**call.attrs, **({"partial_write": True} if call.partial else {})},
-                "flops_fixed": call.flops, "bytes_fixed": call.traffic}
+                "flops_fixed": call.flops, "bytes_fixed": call.traffic, "workspace_fixed": call.cost or 0}
 
     def followed(self, call):
         """What planc_torch.follow knows a call by."""

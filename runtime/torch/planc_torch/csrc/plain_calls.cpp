@@ -235,6 +235,29 @@ PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
   return PyBool_FromLong(may);
 }
 
+/* --- Allocations -------------------------------------------------------------------------------------------------- */
+
+/* Whether they are seen from now on. */
+PyObject *see_allocations(PyObject *, PyObject *) {
+  return PyBool_FromLong(install_allocator());
+}
+
+/* What a function gives for a tuple of arguments, and the list of what it allocates and frees in this thread: addresses
+ * and bytes, 0 where it is freed. */
+PyObject *allocations_of(PyObject *, PyObject *const *all, Py_ssize_t n) {
+  if (n != 2 || !PyTuple_Check(all[1])) return PyErr_Format(PyExc_TypeError, "function, arguments");
+  std::vector<Change> made, *outer = std::exchange(changes, &made);
+  Ref result(PyObject_CallObject(all[0], all[1]));
+  changes = outer;
+  if (!result) return nullptr;
+  Ref list(PyList_New(0));
+  for (const Change &change : made) {
+    Ref pair(Py_BuildValue("(NL)", PyLong_FromVoidPtr(change.data), static_cast<long long>(change.bytes)));
+    if (!list || !pair || PyList_Append(list.get(), pair.get())) return nullptr;
+  }
+  return list ? Py_BuildValue("(NN)", result.give(), list.give()) : nullptr;
+}
+
 /* --- The module --------------------------------------------------------------------------------------------------- */
 
 template <typename Function>
@@ -254,7 +277,10 @@ PyObject *framework_of(PyObject *self, void *) {
 }
 
 PyMethodDef watch_methods[] = {{"see_call", as_method(see_call), METH_FASTCALL, nullptr}, {}};
-PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr}, {}};
+PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr},
+                                {"allocations", as_method(allocations_of), METH_FASTCALL, nullptr},
+                                {"see_allocations", see_allocations, METH_NOARGS, nullptr},
+                                {}};
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
                               {"call", call_of_plan, METH_VARARGS, nullptr},
                               {"hand_out", hand_out, METH_O, nullptr},
