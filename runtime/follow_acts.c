@@ -59,7 +59,7 @@ void rt_follow_close(planrt_follow *f, int32_t residency) {
 /* To the place that the plan has the data in besides the one that it gives up. */
 static planc_status move_over(planrt_follow *f, int32_t left) {
   const rt_followed_place *at = &f->places[left];
-  if (f->addresses[at->buffer] != at->address) return NULL;
+  if (!f->waits && f->addresses[at->buffer] != at->address) return NULL;
   for (int32_t r = 0; r < f->plan->n_residencies; r++)
     if (r != left && f->places[r].open && f->places[r].buffer == at->buffer &&
         rt_follow_memory(f, r) == PLANC_MEMORY_DEVICE)
