@@ -176,6 +176,32 @@ class CommandTest(unittest.TestCase):
                     self.assertRegex(done.stdout, r"^small.plan: of this step, \d+ calls\n$")
                 self.assertEqual(self.left(), ["small.plan", "small.py"])
 
+    def test_ops_are_named_with_the_users_line(self):
+        done = self.planc("torch", f"{SMALL}:step", "--budget", "80%", "--graph", "small.yaml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        explained = self.planc("explain", "small.plan", "--top", "1000").stdout
+        model, update = (f"small.py:{self.line_of(text)}" for text in ("model(x), y)", "optimizer.step()"))
+        self.assertRegex(explained, rf"[1-9].* to aten\.add_\.Tensor\.\d+ \({update}\)")
+        self.assertRegex(explained, rf"peak: .* live at op \S+ \(small\.py:\d+(, backward)?\); largest:")
+        self.assertRegex(explained, r"  [0-9.]+ K?i?B  \S+:mm\S* \(small\.py:\d+(, backward)?\)\n")
+        self.assertNotRegex(explained, r"  0\.weight \(small")  # which no op of an iteration makes
+        self.assertRegex(explained, r"\(small\.py:\d+, backward\)")
+        if hasattr(torch.autograd, "_get_sequence_nr"):
+            self.assertRegex(explained, rf"0\.aten\.mm\.\d+ \({model}, backward\)")
+        self.assertNotIn("small.py", self.planc("explain", "small.plan", "--json").stdout)
+        # The plan's own reserved bytes count, not those of the device's description, beside which no plan would fit.
+        self.assertRegex(explained, "more: no plan in such rounds is faster than")
+        refused = self.planc("plan", "small.yaml", "--budget", "1M", "--policy", "window", "-o", "x.plan")
+        self.assertEqual(refused.returncode, 1)
+        self.assertRegex(refused.stderr, r"op \S+ \(small\.py:\d+(, backward)?\) needs \d+ bytes")
+        bound = self.planc("bound", "small.yaml").stdout
+        self.assertRegex(bound, r"which op \S+ \(small\.py:\d+(, backward)?\) takes")
+
+    @staticmethod
+    def line_of(text):
+        with open(SMALL, encoding="utf-8") as file:
+            return next(number for number, line in enumerate(file, 1) if text in line)
+
     def test_a_check_makes_no_plan(self):
         with open(os.path.join(self.folder, "x.plan"), "w", encoding="utf-8") as file:
             file.write("{}\n")

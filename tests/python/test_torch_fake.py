@@ -33,7 +33,8 @@ from torchsteps import STEPS
 if is_possible():
     from planc_torch.fake import without_memory
     from planc_torch.no_driver import Gpu
-    from planc_torch.step_recorder import StepGraph, record
+    from planc_torch.step_graph import StepGraph
+    from planc_torch.step_recorder import record
 
 planc_torch.library.PLACES.insert(0, BUILD)
 HEAD = """\

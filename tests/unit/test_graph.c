@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/op_place.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -242,6 +243,32 @@ START_TEST(laws_are_values_until_they_overflow) {
 }
 END_TEST
 
+/* --- Where an op comes from --------------------------------------------------------------------------------------- */
+
+START_TEST(a_recorded_op_has_its_users_line) {
+  static const char *const places[][2] = {
+      {"call: aten.mm, line: '/home/me/train.py:41'", " (train.py:41)"},
+      {"call: aten.mm, line: 'train.py:41 (backward)'", " (train.py:41, backward)"},
+      {"call: aten.mm, line: '/a (b)/train.py:41 (backward)'", " (train.py:41, backward)"},
+      {"call: aten.mm, line: ''", ""},
+      {"call: aten.mm, line: 41", ""},
+      {"line: 'train.py:41'", ""},
+      {"call: aten.mm", ""}};
+  char text[512], place[PL_PLACE_TEXT];
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    snprintf(text, sizeof text,
+             "planc-graph: 1\nname: g\ntensors: {x: 'input f32[N]', y: 'f32[N]'}\nops:\n"
+             "  - {op: a, type: aten.mm, in: [x], out: [y], attrs: {%s}}\n",
+             places[i][0]);
+    planc_graph *g = graph_of(text);
+    ck_assert_str_eq(pl_op_place(&g->ops[0], place), places[i][1]);
+    ck_assert_str_eq(pl_op_place_by_name(g, "a", place), places[i][1]);
+    ck_assert_str_eq(pl_op_place_by_name(g, "b", place), "");
+    planc_graph_free(g);
+  }
+}
+END_TEST
+
 /* --- The hash ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_hash_is_of_the_content) {
@@ -374,6 +401,7 @@ int main(void) {
   tcase_add_test(cases, a_file_is_read_as_it_says);
   tcase_add_test(cases, writing_is_canonical);
   tcase_add_test(cases, laws_are_values_until_they_overflow);
+  tcase_add_test(cases, a_recorded_op_has_its_users_line);
   tcase_add_test(cases, the_hash_is_of_the_content);
   tcase_add_test(cases, the_builder_names_what_is_at_fault);
   tcase_add_test(cases, a_finished_builder_is_empty);

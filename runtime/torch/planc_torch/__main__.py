@@ -21,7 +21,8 @@ from .checking import difference
 from .library import Follower, FollowError
 from .no_driver import NO_DRIVER, Gpu
 from .plan_file import PlanFile
-from .step_recorder import StepGraph, record
+from .step_graph import StepGraph
+from .step_recorder import record
 from graphfile import legal_name
 from torch_refusals import CannotExport, line_raised
 
