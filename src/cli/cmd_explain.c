@@ -249,6 +249,7 @@ static planc_status print(const explained *e) {
   way_total totals[PLANC_N_GAP_WAYS] = {0};
   char text[PL_SIZE_TEXT];
   cli_print_summary(e->plan, NULL, e->path, true);
+  if (cli_only_job(e->plan)) cli_note_base(cli_only_job(e->plan)->graph);
   if (e->has_losses) print_losses(e);
   print_price(e, "less", &e->less);
   print_price(e, "more", &e->more);

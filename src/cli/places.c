@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
+
 /* The graph that a name is of, which is moved behind "job N: ". */
 static const planc_graph *graph_of(const planc_plan *plan, const char **name) {
   static const char job[] = "job ";
@@ -40,4 +42,11 @@ const char *cli_data_place(const planc_plan *plan, const char *name, char text[P
   for (int32_t o = 0; o < graph->n_ops; o++)
     if (makes(graph, &graph->ops[o], storage)) return pl_op_place(&graph->ops[o], text);
   return text;
+}
+
+void cli_note_base(const planc_graph *graph) {
+  char text[PL_PLACE_TEXT];
+  if (graph->n_ops > 0 && *pl_op_place(&graph->ops[graph->n_ops - 1], text))
+    cli_note(
+        "percentages are over ideal, in which no op waits for its launch; those of planc torch over the step as it is");
 }

@@ -9,5 +9,7 @@
 const char *cli_op_place(const planc_plan *plan, const char *name, char text[PL_PLACE_TEXT]);
 /* Of data that an op makes in every iteration: the place of that op. Empty for what persists. */
 const char *cli_data_place(const planc_plan *plan, const char *name, char text[PL_PLACE_TEXT]);
+/* Of a recorded graph: a note which time percentages are over. */
+void cli_note_base(const planc_graph *graph);
 
 #endif

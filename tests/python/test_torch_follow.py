@@ -381,6 +381,42 @@ class HardTest(FollowTest):
                 file.write(text.replace(before, after))
             with self.assertRaisesRegex(ValueError, "is not of a recorded step"):
                 planc_torch.follow(path, None)
+        lines = text.splitlines(keepends=True)
+        tensor, op, job = (next(i for i, line in enumerate(lines) if line.startswith(start)) for start in ('{"tensor":', '{"op":', '{"job":'))
+        for n in (3, tensor + 1, op, op + 2, job):
+            for cut in ("".join(lines[:n]), "".join(lines[:n])[:-9]):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(cut)
+                with self.assertRaisesRegex(ValueError, "none.plan is cut short; make the plan again"):
+                    planc_torch.follow(path, None)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("".join(lines[:-5]))
+        with self.assertRaisesRegex(planc_torch.FollowError, f"{len(lines)} rows, the file has {len(lines) - 5} lines"):
+            planc_torch.follow(path, None)
+
+    def test_a_first_step_that_makes_the_optimizers_state_is_none_that_was_left(self):
+        made = STEPS["accumulating"]()
+        followed = planc_torch.follow(self.record(STEPS["accumulating"]).planned("none", "1T")[0], made.step)
+        followed(*arguments_of(made.example)())
+        self.assertEqual((followed.left, followed.counts["left"]), ({}, 1))
+        followed.close()
+
+    def test_calls_are_counted_as_the_table_counts_them(self):
+        path = self.plan()
+        made = cnn()
+        for step, words in ((lambda *args: made.step(*args) * 2, "behind the last of {} calls, recorded at "),
+                            (lambda *_: None, "at call 1 of {}, recorded at .*: the step ended")):
+            followed = planc_torch.follow(path, step)
+            with self.assertWarnsRegex(planc_torch.PlanNotFollowed, words.format(len(followed.iteration.calls) - 1)):
+                for _ in range(2):
+                    followed(*made.example())
+            followed.close()
+
+    def test_help_tells_all_that_there_is(self):
+        text = planc_torch.follow.__doc__
+        for name in ("addresses", "left", "counts", "placed", "home()", "close()", "PlanNotFollowed", "BudgetNotHeld",
+                     "DroppedTensor", "FollowError", "ValueError"):
+            self.assertIn(name, text)
 
 
 if __name__ == "__main__":
