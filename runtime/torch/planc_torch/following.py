@@ -25,6 +25,7 @@ from torch_refusals import replaced
 SEEN = Seen()
 PATIENCE = 2  # seconds
 REASONS, PLACE_REASONS = 100, 2  # kept apart, and warned of at one call
+TRIMMED = 2  # first steps, in which what persists comes to the arena, so that memory is left where it was
 ELSEWHERE = "it runs in another thread, too"
 
 
@@ -110,6 +111,8 @@ class Followed:
                 ghosts = iteration.end()
             self.steps += 1
             self.count(raised)
+            if iteration.memory.has_addresses and self.steps <= TRIMMED:
+                iteration.memory.trim()
         if ghosts:
             names = ", ".join(iteration.memory.names[buffer] for buffer in ghosts)
             raise DroppedTensor(f"{names}: kept beyond the step, and not when it was recorded; the plan has dropped it. "
