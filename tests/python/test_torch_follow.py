@@ -250,6 +250,17 @@ class HardTest(FollowTest):
         self.assert_same(ours, Run(make), "weights from arrays")
         self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
 
+    def test_weights_that_other_processes_may_have_stay(self):
+        made = cnn()
+        made.model.share_memory()
+        where = [p.data_ptr() for p in made.model.parameters()]
+        followed = planc_torch.follow(self.plan(), made.step)
+        with self.assertWarns(planc_torch.BudgetNotHeld):
+            for _ in range(3):
+                followed(*made.example())
+        self.assertEqual([p.data_ptr() for p in made.model.parameters()], where)
+        followed.close()
+
     def test_other_threads_find_what_was_brought_home(self):
         made, plain = cnn(), cnn()
         followed = planc_torch.follow(self.plan(), made.step)

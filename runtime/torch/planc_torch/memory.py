@@ -61,8 +61,12 @@ class Again:
                 for name, a in zip(names, self.args)]
 
 
+def is_of_several_processes(storage):
+    return storage.device.type == "cpu" and storage.is_shared()
+
+
 def can_be_emptied(storage):
-    """Whether PyTorch can take a storage's memory away: not that of an array, or of one that processes share."""
+    """Whether PyTorch can take a storage's memory away: not that of an array, say."""
     if hasattr(storage, "resizable"):
         return storage.resizable()
     try:
@@ -142,7 +146,8 @@ class Memory:
         if storage.nbytes() != self.bytes[buffer]:
             return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
-        if buffer in self.lasting and not (can_be_emptied(storage) or self.make_resizable(storage)):
+        if buffer in self.lasting and (is_of_several_processes(storage) or not (
+                can_be_emptied(storage) or self.make_resizable(storage))):
             self.pinned.add(buffer)
             self.staying.add(self.names[buffer])
         if storage._cdata in self.handed_out:
