@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/places.h"
+#include "cli/users_lines.h"
 #include "plan/one_job.h"
 #include "planc/analysis.h"
 #include "planc/bound.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/places.h"
+#include "cli/users_lines.h"
 #include "plan/memories.h"
 #include "planc/analysis.h"
 #include "program/print.h"

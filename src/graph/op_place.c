@@ -1,3 +1,4 @@
+/* The attributes by which a recorded op names its user's line. */
 #include "graph/op_place.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-#include "cli/places.h"
+/* The user's line of ops and data by their names in what is printed. */
+#include "cli/users_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Where ops and data of a recorded plan come from, behind their names. */
-#ifndef PL_CLI_PLACES_H
-#define PL_CLI_PLACES_H
+#ifndef PL_CLI_USERS_LINES_H
+#define PL_CLI_USERS_LINES_H
 
 #include "graph/op_place.h"
 #include "planc/plan.h"
