@@ -35,7 +35,7 @@ class PlanTest(FollowTest):
             self.assertGreaterEqual(plain.metered, recorded.plain_bytes * 95 // 100, make.__name__)
             for policy in self.POLICIES:
                 least = recorded.least(policy)
-                for share in (45, 70) if policy == "auto" else (70,):
+                for share in (45, 60, 70) if policy == "auto" else (70,):
                     budget = recorded.plain_bytes * share // 100
                     if least is None or least > budget:
                         continue
