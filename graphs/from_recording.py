@@ -210,7 +210,8 @@ class Converter:
         inputs, outputs, effects = ([self.names[s] for s in side] for side in (inputs, outputs, effects))
         attrs = {**kept_attrs(op), **(self.told[i] if self.told else {})}
         self.emit(i, op.type, inputs, outputs, effects=effects, attrs=attrs,
-                  flops=op.flops if any(op.flops) else None, traffic=op.traffic, flags=flags, class_=class_of(op), loop=loop)
+                  flops=op.flops if any(op.flops) else None, traffic=op.traffic,
+                  workspace=op.workspace if any(op.workspace) else None, flags=flags, class_=class_of(op), loop=loop)
 
 
 def convert(path):

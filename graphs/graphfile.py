@@ -64,8 +64,8 @@ class GraphFile:
         return name
 
     def op(self, name, type, inputs, outputs, *, phase="forward", effects=(), attrs=None, flops=None, traffic=None,
-           flags=(), class_=None, loop=None):
-        """Adds an op; `flops` and `traffic` are laws, left to the op type when None, `loop` is (name, step)."""
+           workspace=None, flags=(), class_=None, loop=None):
+        """Adds an op; `flops`, `traffic` and `workspace` are laws, left to the op type when None, `loop` is (name, step)."""
         assert name not in self.ops, name
         fields = [f"op: {name}", f"type: {type}"]
         if phase != "forward":
@@ -75,7 +75,7 @@ class GraphFile:
                 fields.append(f"{key}: [{', '.join(names)}]")
         if attrs:
             fields.append("attrs: {" + ", ".join(f"{k}: {scalar(v)}" for k, v in attrs.items()) + "}")
-        for key, value in (("flops", flops), ("traffic", traffic)):
+        for key, value in (("flops", flops), ("traffic", traffic), ("workspace", workspace)):
             if value is not None:
                 fields.append(f"{key}: {law(value)}")
         if flags:

@@ -119,7 +119,7 @@ class Op:
         self.inputs, self.outputs, self.inplace = (fields.list(k, len(storages) - 1)
                                                    for k in ("inputs", "outputs", "inplace"))
         self.attrs = Fields(fields.value.get("attrs", {}), f"{fields.place}: attrs")
-        self.flops, self.traffic = fields.law("flops"), fields.law("bytes")
+        self.flops, self.traffic, self.workspace = (fields.law(key) for key in ("flops", "bytes", "workspace"))
         if not set(self.inplace) <= set(self.outputs):
             fields.fail("inplace", "a storage is not among the outputs")
         self.views = self.whole_operands(storages) if views is None else views

@@ -34,7 +34,7 @@ planc_status planrt_follow_begin(planrt_follow *f) {
   f->within = true;
   f->left = false;
   f->asked = false;
-  PLANC_TRY(over_if(f, rt_address_seat_lasting(f)));
+  PLANC_TRY(over_if(f, rt_address_begin(f)));
   f->at = f->call = 0;
   return over_if(f, run_to_call(f));
 }
@@ -44,7 +44,9 @@ static planc_status end_waiting(planrt_follow *f) {
   const planc_access *access;
   for (int32_t k = RT_NOTHING; f->waits && (access = rt_follow_access(f, f->call, NULL, &k));)
     f->waits = rt_follow_makes(f, access);
-  return f->waits ? NULL : rt_late_bring(f);
+  if (f->waits) return rt_address_seat_if_taken(f, &f->plan->body.instrs[f->at]);
+  PLANC_TRY(rt_address_seat_late(f));
+  return rt_late_bring(f);
 }
 
 static bool has_call(const planrt_follow *f) {

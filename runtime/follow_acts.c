@@ -59,11 +59,11 @@ void rt_follow_close(planrt_follow *f, int32_t residency) {
 /* To the place that the plan has the data in besides the one that it gives up. */
 static planc_status move_over(planrt_follow *f, int32_t left) {
   const rt_followed_place *at = &f->places[left];
-  if (f->addresses[at->buffer] != at->address) return NULL;
+  if (!f->waits && f->addresses[at->buffer] != at->address) return NULL;
   for (int32_t r = 0; r < f->plan->n_residencies; r++)
     if (r != left && f->places[r].open && f->places[r].buffer == at->buffer &&
         rt_follow_memory(f, r) == PLANC_MEMORY_DEVICE)
-      return rt_address_seat(f, r);
+      return f->waits ? rt_address_wait(f, r) : rt_address_seat(f, r);
   return NULL;
 }
 
@@ -152,6 +152,7 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
   const int32_t *uses = &f->plan->uses[instr->first_use];
   const planc_access *access;
   int32_t n = 0;
+  PLANC_TRY(rt_address_seat_late(f));
   PLANC_TRY(rt_late_bring(f));
   PLANC_TRY(rt_follow_check_reads(f, instr->id, uses));
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, uses, &k));) {

@@ -3,13 +3,16 @@
  * which there is no copy, the user may have put memory elsewhere, and copies may still run from what has left. For
  * these the calls' stream waits, and the rest is moved beside the arena.
  *
- * Memory that is where it should not be is moved where an iteration begins and where a call is next to use it. */
+ * Memory that is where it should not be is moved where an iteration begins and where a call is next to use it. What the
+ * plan moves after the last call waits as what comes in then does (rt_late): what this one left its user may lie there.
+ */
 #include "runtime/follower.h"
 
 planc_status rt_address_prepare(planrt_follow *f) {
   int32_t n = f->trace->n_buffers;
   PLANC_TRY(PL_NEW(&f->memory, &f->addresses, n));
   PLANC_TRY(PL_NEW(&f->memory, &f->placed, n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->moves, f->plan->body.n));
   PLANC_TRY(PL_NEW(&f->memory, &f->room_buffers, n));
   PLANC_TRY(PL_NEW(&f->memory, &f->room_addresses, n));
   for (int32_t b = 0; b < n; b++) f->addresses[b] = RT_NOTHING;
@@ -108,15 +111,51 @@ planc_status rt_address_seat(planrt_follow *f, int32_t residency) {
   return address == RT_NOTHING ? NULL : move(f, buffer, address);
 }
 
-planc_status rt_address_seat_lasting(planrt_follow *f) {
-  for (int32_t row = 0; row < f->plan->n_boundary; row++) PLANC_TRY(rt_address_seat(f, row));
+static planc_status seat_lasting(planrt_follow *f) {
+  for (int32_t row = 0; row < f->plan->n_boundary; row++)
+    if (f->places[row].open) PLANC_TRY(rt_address_seat(f, row));
   return NULL;
+}
+
+planc_status rt_address_begin(planrt_follow *f) {
+  f->seats_late = f->waits;
+  if (f->waits) return NULL;
+  f->n_moves = 0;
+  return seat_lasting(f);
+}
+
+planc_status rt_address_wait(planrt_follow *f, int32_t residency) {
+  f->moves[f->n_moves++] = residency;
+  return NULL;
+}
+
+planc_status rt_address_seat_late(planrt_follow *f) {
+  if (!f->seats_late) return NULL;
+  f->seats_late = false;
+  for (int32_t k = 0; k < f->n_moves; k++) PLANC_TRY(rt_address_seat(f, f->moves[k]));
+  f->n_moves = 0;
+  return seat_lasting(f);
 }
 
 planc_status rt_address_seat_operands(planrt_follow *f, int32_t instance, const int32_t *uses) {
   int32_t n = f->arena ? f->trace->instances[instance].n_accesses : 0;
   for (int32_t k = 0; k < n; k++) PLANC_TRY(rt_address_seat(f, uses[k]));
   return NULL;
+}
+
+static bool is_taken(const planrt_follow *f, int64_t address, int64_t bytes) {
+  int32_t k = rt_address_first_behind(f, address);
+  return k < f->n_placed && f->addresses[f->placed[k]] < address + bytes;
+}
+
+planc_status rt_address_seat_if_taken(planrt_follow *f, const planc_instr *instr) {
+  const planc_access *access;
+  if (!f->seats_late || !f->arena) return NULL;
+  bool taken = instr->bytes > 0 && is_taken(f, instr->address, instr->bytes);
+  for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, NULL, &k));)
+    taken |=
+        is_taken(f, f->places[f->plan->uses[instr->first_use + k]].address, f->trace->buffers[access->buffer].bytes);
+  return taken ? rt_address_seat_late(f) : NULL;
 }
 
 /* --- Memory that a call takes ------------------------------------------------------------------------------------- */

@@ -81,6 +81,9 @@ struct planrt_follow {
   int64_t *addresses;                /* by buffer: of its memory in the arena; RT_NOTHING: it has none there */
   int32_t *placed;                   /* buffers that have, in the order of their addresses */
   int32_t n_placed;
+  int32_t *moves; /* residencies, to which what waits is moved */
+  int32_t n_moves;
+  bool seats_late;    /* the iteration has begun, and they still wait */
   planrt_rooms rooms; /* of the next call, or of one that is made again */
   int32_t *room_buffers;
   int64_t *room_addresses;
@@ -184,8 +187,13 @@ planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t reside
 planc_status rt_address_for(planrt_follow *f, int32_t residency, int64_t *out);
 /* Memory that is there is moved to where the plan has a residency of it. */
 planc_status rt_address_seat(planrt_follow *f, int32_t residency);
-/* The same for all that is on the device at the boundary. */
-planc_status rt_address_seat_lasting(planrt_follow *f);
+/* Where an iteration begins: the same for all that is on the device at the boundary, or later what waits. */
+planc_status rt_address_begin(planrt_follow *f);
+/* The move to a residency waits, as what comes in does (rt_late); then all that waits is moved, in order, at the latest
+ * where the results of a call, which takes nothing, are to lie there. */
+planc_status rt_address_wait(planrt_follow *f, int32_t residency);
+planc_status rt_address_seat_late(planrt_follow *f);
+planc_status rt_address_seat_if_taken(planrt_follow *f, const planc_instr *instr);
 /* The same for all that a call reads and changes. `uses`: the residencies of its accesses. */
 planc_status rt_address_seat_operands(planrt_follow *f, int32_t instance, const int32_t *uses);
 /* Of a call that is about to be made: where `n` of the buffers are to be that it makes, and its workspace. Then that

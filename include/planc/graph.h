@@ -116,6 +116,7 @@ typedef struct planc_op {
   const planc_attr *attrs; /* sorted by key */
   planc_law flops;         /* multiply-add = 2 */
   planc_law traffic;       /* bytes of device memory read and written, each operand once */
+  planc_law workspace;     /* bytes that it works in beside its operands, where no profile and no formula tells */
   const char *loop;        /* the recurrence it came from, or NULL */
   int32_t loop_step;
   bool has_class; /* the file states class_, and it is not what follows from its type */

@@ -2,6 +2,7 @@
  * what they come to is the bound. */
 #include "planc/bound.h"
 
+#include "graph/op_place.h"
 #include "plan/one_job.h"
 #include "planner/base/asked.h"
 #include "planner/base/code.h"
@@ -111,9 +112,11 @@ static planc_status find_time(const planc_problem *problem, const pl_bound_model
 
 static planc_status refuse(const planc_problem *problem, const planc_bound *bound) {
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, bound->least_bytes};
+  char place[PL_PLACE_TEXT];
   return planc_infeasible(shortage,
-                          "no plan in rounds of %lld needs less than %lld bytes of device memory, which op %s takes; "
-                          "the budget is %lld",
+                          "no plan in rounds of %lld needs less than %lld bytes of device memory, which op %s%s "
+                          "takes; the budget is %lld",
                           (long long)bound->sub_batch, (long long)bound->least_bytes, bound->binds,
+                          pl_op_place_by_name(problem->job.graph, bound->binds, place),
                           (long long)problem->terms.budgets[PLANC_MEMORY_DEVICE]);
 }

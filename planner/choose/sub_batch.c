@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "graph/op_place.h"
 #include "graph/optypes.h"
 #include "planc/needs.h"
 #include "planc/schedule.h"
@@ -141,13 +142,13 @@ static planc_status infeasible(const planc_problem *problem, int64_t batch, cons
   const planc_op *op = &problem->job.graph->ops[need->baseline_op];
   int64_t reserved = pl_reserved(&problem->terms, problem->job.profile);
   int64_t least = pl_add_saturate(pl_add_saturate(resident, need->baseline), reserved);
-  char context[64] = "";
+  char context[64] = "", place[PL_PLACE_TEXT];
   if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);
   return planc_infeasible((planc_shortage){.bytes = least},
-                          "op %s alone needs %lld bytes at %lld sample%s, beside %lld bytes of parameters, state and "
+                          "op %s%s alone needs %lld bytes at %lld sample%s, beside %lld bytes of parameters, state and "
                           "gradients that stay%s: %lld bytes at the least",
-                          op->name, (long long)need->baseline, (long long)batch, batch == 1 ? "" : "s",
-                          (long long)resident, context, (long long)least);
+                          op->name, pl_op_place(op, place), (long long)need->baseline, (long long)batch,
+                          batch == 1 ? "" : "s", (long long)resident, context, (long long)least);
 }
 
 /* The largest b in [1, high] whose demand with the fastest algorithms fits; 1 when none does. Demand grows with b, and

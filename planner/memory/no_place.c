@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "graph/op_place.h"
 #include "util/arena.h"
 #include "util/emit.h"
 #include "util/math.h"
 
-enum { NAME_TEXT = 256 };
+enum { NAME_TEXT = 256 + PL_PLACE_TEXT };
 
 static const char *name_of(const planc_trace *trace, int32_t what, char text[NAME_TEXT]);
 static void emit_moment(pl_emit *emit, const planc_trace *trace, int32_t instance);
@@ -45,20 +46,24 @@ void pl_no_place_beside(pl_no_place *it, pl_occupant occupant) {
 /* --- Words -------------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const planc_trace *trace, int32_t what, char text[NAME_TEXT]) {
+  char place[PL_PLACE_TEXT];
   if (what >= 0) {
     (void)snprintf(text, NAME_TEXT, "%s%s", planc_trace_buffer_whose(trace, what),
                    planc_trace_buffer_name(trace, what));
   } else {
-    (void)snprintf(text, NAME_TEXT, "the workspace of op %s", planc_trace_op(trace, -1 - what)->name);
+    const planc_op *op = planc_trace_op(trace, -1 - what);
+    (void)snprintf(text, NAME_TEXT, "the workspace of op %s%s", op->name, pl_op_place(op, place));
   }
   return text;
 }
 
 static void emit_moment(pl_emit *emit, const planc_trace *trace, int32_t instance) {
+  char place[PL_PLACE_TEXT];
   if (instance < 0) {
     pl_emit_text(emit, " at the end of the period");
   } else {
-    pl_emit_format(emit, " at op %s", planc_trace_op(trace, instance)->name);
+    const planc_op *op = planc_trace_op(trace, instance);
+    pl_emit_format(emit, " at op %s%s", op->name, pl_op_place(op, place));
   }
 }
 

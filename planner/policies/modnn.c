@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "graph/op_place.h"
 #include "planc/needs.h"
 #include "planner/base/code.h"
 #include "planner/choose/ways_back.h"
@@ -107,6 +108,7 @@ static planc_status no_room(const modnn *m, int32_t instance) {
   const planc_instance *in = &trace->instances[instance];
   int64_t need = 0, largest = 0;
   int32_t largest_buffer = -1;
+  char place[PL_PLACE_TEXT];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = trace->accesses[a].buffer;
     if (m->buffers[buffer].stays) continue;
@@ -118,10 +120,10 @@ static planc_status no_room(const modnn *m, int32_t instance) {
     }
   }
   return planc_infeasible((planc_shortage){.bytes = budget_for(m, need)},
-                          "op %s needs %lld bytes for its operands (largest: %s%s, %lld bytes), %lld are left beside "
+                          "op %s%s needs %lld bytes for its operands (largest: %s%s, %lld bytes), %lld are left beside "
                           "parameters, state and gradients",
-                          planc_trace_op(trace, instance)->name, (long long)need,
-                          largest_buffer < 0 ? "" : planc_trace_buffer_whose(trace, largest_buffer),
+                          planc_trace_op(trace, instance)->name, pl_op_place(planc_trace_op(trace, instance), place),
+                          (long long)need, largest_buffer < 0 ? "" : planc_trace_buffer_whose(trace, largest_buffer),
                           largest_buffer < 0 ? "none" : planc_trace_buffer_name(trace, largest_buffer),
                           (long long)largest, (long long)m->memory.free_bytes);
 }
@@ -218,6 +220,8 @@ static planc_status put_off_ns(modnn *m, int32_t instance, int64_t run_ns, int64
 static planc_status no_workspace(const modnn *m, int32_t instance, int64_t bytes) {
   const planc_instance *in = &m->trace->instances[instance];
   int64_t need = pl_align_up(bytes, PLANC_ALIGNMENT), resident = 0;
+  const planc_op *op = planc_trace_op(m->trace, instance);
+  char place[PL_PLACE_TEXT];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = m->trace->accesses[a].buffer;
     if (!m->buffers[buffer].stays) need = pl_add_saturate(need, modnn_bytes(m, buffer));
@@ -227,8 +231,8 @@ static planc_status no_workspace(const modnn *m, int32_t instance, int64_t bytes
   }
   int64_t whole = pl_add_saturate(pl_add_saturate(need, resident), m->device->reserved_bytes);
   return planc_infeasible((planc_shortage){.bytes = whole > m->budget_bytes ? whole : 0},
-                          "op %s finds no room for a workspace of %lld bytes beside its operands",
-                          planc_trace_op(m->trace, instance)->name, (long long)bytes);
+                          "op %s%s finds no room for a workspace of %lld bytes beside its operands", op->name,
+                          pl_op_place(op, place), (long long)bytes);
 }
 
 /* --- Lines 28-31: the instance runs, dead data is freed ----------------------------------------------------------- */

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "graph/op_place.h"
 #include "planner/base/code.h"
 #include "planner/choose/room_search.h"
 #include "planner/choose/sub_batch.h"
@@ -476,10 +477,11 @@ static planc_status too_small(const windowing *w, int64_t room, int32_t instance
   int64_t chunk_bytes = pl_allocator_chunk(&w->problem->terms);
   int64_t whole = pl_align_up(need, chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT);
   int64_t reserved = pl_reserved(&w->problem->terms, w->problem->job.profile);
-  char chunks[CHUNKS_TEXT] = "", beside[RESERVED_TEXT] = "";
+  char chunks[CHUNKS_TEXT] = "", beside[RESERVED_TEXT] = "", place[PL_PLACE_TEXT];
+  const planc_op *op = planc_trace_op(w->trace, instance);
   if (chunk_bytes > 0) snprintf(chunks, sizeof chunks, " in whole chunks of %lld", (long long)chunk_bytes);
   if (reserved > 0) snprintf(beside, sizeof beside, " beside %lld that the device reserves", (long long)reserved);
   return planc_infeasible((planc_shortage){.bytes = pl_add_saturate(reserved, whole)},
-                          "op %s needs %lld bytes%s, %lld are left for data%s",
-                          planc_trace_op(w->trace, instance)->name, (long long)whole, chunks, (long long)room, beside);
+                          "op %s%s needs %lld bytes%s, %lld are left for data%s", op->name, pl_op_place(op, place),
+                          (long long)whole, chunks, (long long)room, beside);
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "graph/op_place.h"
 #include "planner/base/code.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
@@ -393,15 +394,18 @@ static planc_status check_ops(const passive *p) {
 
 static planc_status refuse(const passive *p, int32_t instance, int64_t operands, int64_t workspace) {
   int32_t largest = largest_of(p, &p->trace->instances[instance]);
+  const planc_op *op = planc_trace_op(p->trace, instance);
+  char place[PL_PLACE_TEXT];
   int64_t reserved = pl_add_saturate(p->device->reserved_bytes, p->code_assumed);
   const char *name = largest == NONE ? "nothing" : planc_trace_buffer_name(p->trace, largest);
   int64_t least = pl_add_saturate(pl_add_saturate(operands, workspace), reserved);
-  return planc_error(PLANC_INFEASIBLE,
-                     "op %s alone needs %lld bytes of operands, %lld of them for %s, and %lld of workspace: no budget "
-                     "below %lld bytes will do, %lld reserved by the device included",
-                     planc_trace_op(p->trace, instance)->name, (long long)operands,
-                     (long long)(largest == NONE ? 0 : p->buffers[largest].bytes), name, (long long)workspace,
-                     (long long)least, (long long)reserved);
+  return planc_error(
+      PLANC_INFEASIBLE,
+      "op %s%s alone needs %lld bytes of operands, %lld of them for %s, and %lld of workspace: no budget "
+      "below %lld bytes will do, %lld reserved by the device included",
+      op->name, pl_op_place(op, place), (long long)operands,
+      (long long)(largest == NONE ? 0 : p->buffers[largest].bytes), name, (long long)workspace, (long long)least,
+      (long long)reserved);
 }
 
 /* The operand with most bytes. */

@@ -1,5 +1,6 @@
 /* `planc bound`: a time that no plan is faster than, and a budget that no plan fits below. */
 #include "cli/cli.h"
+#include "graph/op_place.h"
 #include "planc/bound.h"
 #include "program/print.h"
 
@@ -45,7 +46,7 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 }
 
 static void print(const planc_problem *problem, const planc_bound *bound) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
   prog_print_line(stdout, "%s: batch %lld in %d round%s of %lld, budget %s", problem->job.graph->name,
                   (long long)problem->job.batch, bound->n_rounds, bound->n_rounds == 1 ? "" : "s",
                   (long long)bound->sub_batch, pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
@@ -55,8 +56,9 @@ static void print(const planc_problem *problem, const planc_bound *bound) {
     printf(" (+%.1f %%)", 100.0 * (double)(bound->time_ns - bound->ideal_ns) / (double)bound->ideal_ns);
   puts("");
   printf("  a GiB     more lowers that by at most %s\n", pl_time_format(bound->gib_ns, a));
-  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s takes", (long long)bound->least_bytes,
-                  pl_size_format(bound->least_bytes, a), bound->binds);
+  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s%s takes", (long long)bound->least_bytes,
+                  pl_size_format(bound->least_bytes, a), bound->binds,
+                  pl_op_place_by_name(problem->job.graph, bound->binds, place));
 }
 
 static planc_status print_json(const planc_problem *problem, int64_t effort, const planc_bound *bound) {

@@ -8,6 +8,7 @@
 #include "cli/compare_mix.h"
 #include "cli/mix_setup.h"
 #include "cli/policy_list.h"
+#include "cli/users_lines.h"
 #include "program/print.h"
 #include "program/progress.h"
 #include "util/math.h"
@@ -330,6 +331,7 @@ static planc_status print_table(const table *t) {
   printf("  means\n");
   int32_t feasible = 0;
   const row *best = winner(t);
+  cli_note_base(t->problem->job.graph);
   for (int32_t i = 0; i < t->n; i++) {
     print_cost(t, &t->rows[i], &t->rows[i] == best);
     feasible += t->rows[i].feasible;

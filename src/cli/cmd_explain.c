@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/users_lines.h"
 #include "plan/one_job.h"
 #include "planc/analysis.h"
 #include "planc/bound.h"
@@ -193,7 +194,8 @@ static planc_status is_of_plan(const planc_plan *plan, const planc_profile *prof
 
 static planc_status price_plan(const planc_profile *profile, explained *e) {
   const planc_job *job = pl_plan_job(e->plan);
-  int64_t budget = planc_plan_memory(e->plan, PLANC_MEMORY_DEVICE)->budget_bytes;
+  const planc_memory *memory = planc_plan_memory(e->plan, PLANC_MEMORY_DEVICE);
+  int64_t budget = memory->budget_bytes;
   planc_problem problem = {.job = {.graph = job->graph, .profile = profile, .batch = job->batch}};
   if (budget < 0) return NULL;
   planc_ask_settings(&problem, &e->plan->settings);
@@ -201,6 +203,8 @@ static planc_status price_plan(const planc_profile *profile, explained *e) {
   problem.terms.gpus = planc_plan_replicas(e->plan);
   problem.terms.shared_link = cli_shares_link(e->plan);
   problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
+  /* As the plan has it: that of a recorded step has other bytes reserved than the description of its device. */
+  problem.terms.code_bytes = memory->reserved_bytes - planc_profile_device(profile)->reserved_bytes;
   e->step = pl_min(GIB, budget / PARTS);
   PLANC_TRY(find_price(&problem, e->plan, budget - e->step, &e->less));
   PLANC_TRY(find_price(&problem, e->plan, budget + e->step, &e->more));
@@ -237,7 +241,7 @@ typedef struct way_total {
 } way_total;
 
 static void print_losses(const explained *e);
-static void print_price(int64_t step, const char *what, const price *p);
+static void print_price(const explained *e, const char *what, const price *p);
 static void count(const explained *e, way_total out[PLANC_N_GAP_WAYS]);
 static void print_gap(const planc_plan *plan, const planc_plan_gap *gap);
 
@@ -245,9 +249,10 @@ static planc_status print(const explained *e) {
   way_total totals[PLANC_N_GAP_WAYS] = {0};
   char text[PL_SIZE_TEXT];
   cli_print_summary(e->plan, NULL, e->path, true);
+  if (cli_only_job(e->plan)) cli_note_base(cli_only_job(e->plan)->graph);
   if (e->has_losses) print_losses(e);
-  print_price(e->step, "less", &e->less);
-  print_price(e->step, "more", &e->more);
+  print_price(e, "less", &e->less);
+  print_price(e, "more", &e->more);
   PLANC_TRY(cli_print_peak(e->plan, PLANC_MEMORY_DEVICE, stdout));
   count(e, totals);
   printf("%d gaps between two uses of data:", e->gaps->n);
@@ -271,15 +276,16 @@ static void print_losses(const explained *e) {
   if (*before == ',') printf("\n");
 }
 
-static void print_price(int64_t step, const char *what, const price *p) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+static void print_price(const explained *e, const char *what, const price *p) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
   if (!p->known) return;
   if (p->fits)
-    printf("  %s %s: no plan in such rounds is faster than %s\n", pl_size_format(step, a), what,
+    printf("  %s %s: no plan in such rounds is faster than %s\n", pl_size_format(e->step, a), what,
            pl_time_format(p->bound.time_ns, b));
   else
-    prog_print_line(stdout, "  %s %s: no plan in such rounds fits, op %s takes %s", pl_size_format(step, a), what,
-                    p->bound.binds, pl_size_format(p->bound.least_bytes, b));
+    prog_print_line(stdout, "  %s %s: no plan in such rounds fits, op %s%s takes %s", pl_size_format(e->step, a), what,
+                    p->bound.binds, cli_op_place(e->plan, p->bound.binds, place),
+                    pl_size_format(p->bound.least_bytes, b));
 }
 
 static void count(const explained *e, way_total out[PLANC_N_GAP_WAYS]) {
@@ -292,21 +298,22 @@ static void count(const explained *e, way_total out[PLANC_N_GAP_WAYS]) {
 
 static void print_round(const planc_plan *plan, const planc_plan_gap *gap);
 static const char *run_again(const planc_plan *plan, int32_t exec);
-static void print_away(const planc_plan_gap *gap);
-static void print_kept(const planc_plan_gap *gap);
+static void print_away(const planc_plan *plan, const planc_plan_gap *gap);
+static void print_kept(const planc_plan *plan, const planc_plan_gap *gap);
 
 static void print_gap(const planc_plan *plan, const planc_plan_gap *gap) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], from[PL_PLACE_TEXT], to[PL_PLACE_TEXT];
   printf("  %12s  ", pl_size_format(gap->bytes, a));
   prog_print_text(stdout, gap->name);
   print_round(plan, gap);
-  prog_print_line(stdout, ", %s from %s%s to %s%s", pl_time_format(gap->between_ns, b), gap->from_op,
-                  run_again(plan, gap->from), gap->to_op, run_again(plan, gap->to));
+  prog_print_line(stdout, ", %s from %s%s%s to %s%s%s", pl_time_format(gap->between_ns, b), gap->from_op,
+                  cli_op_place(plan, gap->from_op, from), run_again(plan, gap->from), gap->to_op,
+                  cli_op_place(plan, gap->to_op, to), run_again(plan, gap->to));
   printf("                %s", planc_gap_way_name(gap->way));
   if (gap->way == PLANC_GAP_KEPT)
-    print_kept(gap);
+    print_kept(plan, gap);
   else
-    print_away(gap);
+    print_away(plan, gap);
 }
 
 static const char *run_again(const planc_plan *plan, int32_t exec) {
@@ -320,8 +327,8 @@ static void print_round(const planc_plan *plan, const planc_plan_gap *gap) {
 }
 
 /* Why it is not there: that there would have been no room. */
-static void print_away(const planc_plan_gap *gap) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+static void print_away(const planc_plan *plan, const planc_plan_gap *gap) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
   int64_t lacks = gap->bytes - gap->free_bytes;
   bool copied = gap->way == PLANC_GAP_COPIED;
   printf(", away %s: ", pl_time_format(gap->away_ns, a));
@@ -335,16 +342,19 @@ static void print_away(const planc_plan_gap *gap) {
   if (!gap->free_op)
     printf("\n");
   else if (lacks > 0)
-    prog_print_line(stdout, "; kept, it would lack %s at op %s", pl_size_format(lacks, a), gap->free_op);
+    prog_print_line(stdout, "; kept, it would lack %s at op %s%s", pl_size_format(lacks, a), gap->free_op,
+                    cli_op_place(plan, gap->free_op, place));
   else
-    prog_print_line(stdout, "; there would be room, %s at op %s", pl_size_format(gap->free_bytes, a), gap->free_op);
+    prog_print_line(stdout, "; there would be room, %s at op %s%s", pl_size_format(gap->free_bytes, a), gap->free_op,
+                    cli_op_place(plan, gap->free_op, place));
 }
 
-static void print_kept(const planc_plan_gap *gap) {
-  char text[PL_SIZE_TEXT];
+static void print_kept(const planc_plan *plan, const planc_plan_gap *gap) {
+  char text[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
   printf(": copies would take %s", pl_time_format(gap->copies_ns, text));
   if (gap->again_ns >= 0) printf(", again %s", pl_time_format(gap->again_ns, text));
-  prog_print_line(stdout, "; it leaves %s free at op %s", pl_size_format(gap->free_bytes, text), gap->free_op);
+  prog_print_line(stdout, "; it leaves %s free at op %s%s", pl_size_format(gap->free_bytes, text), gap->free_op,
+                  cli_op_place(plan, gap->free_op, place));
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "graph/op_place.h"
 #include "planc/analysis.h"
 #include "planc/lifespans.h"
 #include "planc/needs.h"
@@ -14,7 +15,7 @@
 /* What a graph needs when one iteration runs in one round. */
 typedef struct needs {
   planc_memory_needs memory;
-  const char *liveness_op; /* NULL in a graph without ops */
+  const planc_op *liveness_op; /* NULL in a graph without ops */
   int64_t bound;
   int32_t bound_op;
 } needs;
@@ -126,7 +127,7 @@ static planc_status find_needs(const planc_graph *graph, int64_t batch, needs *o
   planc_status status = planc_order_of_trace(trace, &order);
   if (!status) status = planc_memory_needs_of(order, &out->memory);
   out->liveness_op = NULL;
-  if (!status && trace->n_instances) out->liveness_op = planc_trace_op(trace, out->memory.liveness_instance)->name;
+  if (!status && trace->n_instances) out->liveness_op = planc_trace_op(trace, out->memory.liveness_instance);
   planc_order_free(order);
   planc_trace_free(trace);
   return status ? status : planc_lower_bound(graph, &out->bound, &out->bound_op);
@@ -161,14 +162,20 @@ static void report_needs(cJSON *object, const char *key, const needs *n) {
   pl_json_add_int(json, "lower_bound_bytes", n->bound);
 }
 
+static void print_op(const planc_op *op) {
+  char place[PL_PLACE_TEXT];
+  printf(" at op %s", op->name);
+  prog_print_text(stdout, pl_op_place(op, place));
+}
+
 static void print_needs(const char *what, const needs *n, const planc_graph *graph) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   printf("%s: all data %s, most live at once %s", what, pl_size_format(n->memory.sum_bytes, a),
          pl_size_format(n->memory.liveness_bytes, b));
-  if (n->liveness_op) printf(" at op %s", n->liveness_op);
+  if (n->liveness_op) print_op(n->liveness_op);
   printf("; with parameters, state and gradients kept, in rounds of one sample at least %s",
          pl_size_format(n->bound, a));
-  if (n->bound_op >= 0) printf(" at op %s", graph->ops[n->bound_op].name);
+  if (n->bound_op >= 0) print_op(&graph->ops[n->bound_op]);
   printf("\n");
 }
 

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/users_lines.h"
 #include "plan/memories.h"
 #include "planc/analysis.h"
+#include "program/print.h"
 #include "util/size.h"
 
 static void report_metric(cJSON *object, const char *key, int64_t value) {
@@ -63,15 +65,18 @@ static void print_whose(const planc_plan *plan, planc_memory_kind memory, FILE *
 planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out) {
   planc_peak *peak;
   PLANC_TRY(planc_peak_of(plan, memory, &peak));
-  char text[PL_SIZE_TEXT];
+  char text[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
   print_whose(plan, memory, out);
   fprintf(out, ": %s live", pl_size_format(peak->bytes, text));
   if (peak->op) fprintf(out, " at op %s", peak->op);
+  if (peak->op) prog_print_text(out, cli_op_place(plan, peak->op, place));
   fprintf(out, "; largest:\n");
   int64_t rest = 0;
   for (int32_t i = 0; i < peak->n; i++) {
     if (i < NAMED) {
-      fprintf(out, "  %12s  %s\n", pl_size_format(peak->entries[i].bytes, text), peak->entries[i].name);
+      const planc_peak_entry *entry = &peak->entries[i];
+      prog_print_line(out, "  %12s  %s%s", pl_size_format(entry->bytes, text), entry->name,
+                      cli_data_place(plan, entry->name, place));
     } else {
       rest += peak->entries[i].bytes;
     }

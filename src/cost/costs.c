@@ -61,7 +61,7 @@ static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op);
 static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op);
 static bool is_batched_product(const planc_graph *graph, const planc_op *op);
 static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
-                                      int64_t batch, int64_t flops, pl_traffic traffic);
+                                      int64_t batch, int64_t flops, pl_traffic traffic, int64_t workspace);
 static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch);
 static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
                              int64_t bytes);
@@ -125,13 +125,14 @@ static bool stream_variant(const planc_profile *profile, const planc_graph *grap
                            planc_variant *out) {
   int64_t flops = planc_law_at(of->op->flops, batch);
   int64_t traffic = planc_law_at(of->op->traffic, batch);
-  if (flops < 0 || traffic < 0) return false;
-  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
+  int64_t workspace = planc_law_at(of->op->workspace, batch);
+  if (flops < 0 || traffic < 0 || workspace < 0) return false;
+  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic), workspace);
   return true;
 }
 
 static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
-                                      int64_t batch, int64_t flops, pl_traffic traffic) {
+                                      int64_t batch, int64_t flops, pl_traffic traffic, int64_t workspace) {
   pl_work work = {0};
   pl_rate rate = planc_dtype_is_half(of->dtype) ? PL_RATE_HALF : PL_RATE_F32;
   if (of->product) {
@@ -143,7 +144,7 @@ static planc_variant roofline_variant(const planc_profile *profile, const planc_
   } else {
     pl_work_stream(&work, profile, rate, flops, traffic, pl_spread_of_op(profile, graph, of->op, batch, traffic.bytes));
   }
-  return pl_work_variant(&work, "default", 0);
+  return pl_work_variant(&work, "default", workspace);
 }
 
 /* The matrix product behind a linear op, as deep as its FLOPs say: its result's last dimension by all others or, where

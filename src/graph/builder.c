@@ -257,6 +257,8 @@ static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, pl
   if (op->flags & ~(uint32_t)PLANC_OP_FLAGS) return planc_error(PLANC_BAD_INPUT, "unknown flags");
   PLANC_TRY(check_cost("FLOPs", op->flops));
   PLANC_TRY(check_cost("bytes of traffic", op->traffic));
+  if (op->workspace.fixed < 0 || op->workspace.per_sample < 0)
+    return planc_error(PLANC_BAD_INPUT, "bytes of workspace are negative");
   PLANC_TRY(copy_operands(builder, op->in, op->n_in, &out->in));
   PLANC_TRY(copy_operands(builder, op->out, op->n_out, &out->out));
   PLANC_TRY(copy_operands(builder, op->effects, op->n_effects, &out->effects));

@@ -31,8 +31,8 @@ static bool same_ops(const planc_op *a, const planc_op *b) {
     if (!same_attrs(&a->attrs[i], &b->attrs[i])) return false;
   return same_indices(a->in, a->n_in, b->in, b->n_in) && same_indices(a->out, a->n_out, b->out, b->n_out) &&
          same_indices(a->effects, a->n_effects, b->effects, b->n_effects) && pl_law_equal(a->flops, b->flops) &&
-         pl_law_equal(a->traffic, b->traffic) && a->has_class == b->has_class &&
-         (!a->has_class || a->class_ == b->class_) && same_loops(a, b);
+         pl_law_equal(a->traffic, b->traffic) && pl_law_equal(a->workspace, b->workspace) &&
+         a->has_class == b->has_class && (!a->has_class || a->class_ == b->class_) && same_loops(a, b);
 }
 
 static bool same_indices(const int32_t *a, int32_t n_a, const int32_t *b, int32_t n_b) {

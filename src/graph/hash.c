@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "planc/graph.h"
+#include "graph/law.h"
 
 static void feed(uint64_t *hash, uint64_t word);
 static void feed_tensor(uint64_t *hash, const planc_tensor *tensor);
@@ -43,6 +43,9 @@ static void feed_op(uint64_t *hash, const planc_op *op) {
   if (op->loop) feed_text(hash, op->loop);
   feed(hash, (uint64_t)op->loop_step);
   if (op->has_class) feed(hash, (uint64_t)op->class_);
+  if (pl_law_is_zero(op->workspace)) return;
+  feed_text(hash, "workspace"); /* a class is a number */
+  feed_law(hash, op->workspace);
 }
 
 static void feed(uint64_t *hash, uint64_t word) {

@@ -13,6 +13,10 @@ static inline bool pl_law_equal(planc_law a, planc_law b) {
   return a.fixed == b.fixed && a.per_sample == b.per_sample;
 }
 
+static inline bool pl_law_is_zero(planc_law law) {
+  return law.fixed == 0 && law.per_sample == 0;
+}
+
 static inline bool pl_law_add_overflow(planc_law a, planc_law b, planc_law *out) {
   return pl_add_overflow(a.fixed, b.fixed, &out->fixed) ||
          pl_add_overflow(a.per_sample, b.per_sample, &out->per_sample);

@@ -57,11 +57,11 @@ planc_status pl_yaml_read_tensors(pl_yaml_body *body) {
 
 /* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
-enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
+enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, WORKSPACE, FLAGS, CLASS, LOOP, STEP };
 static const char *const op_keys[] = {
     [OP] = "op",           [TYPE] = "type",   [PHASE] = "phase", [IN] = "in",           [OUT] = "out",
-    [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops", [TRAFFIC] = "traffic", [FLAGS] = "flags",
-    [CLASS] = "class",     [LOOP] = "loop",   [STEP] = "step"};
+    [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops", [TRAFFIC] = "traffic", [WORKSPACE] = "workspace",
+    [FLAGS] = "flags",     [CLASS] = "class", [LOOP] = "loop",   [STEP] = "step"};
 
 /* The operand lists stand in body->operands in the order of the file; `first` says where each starts. */
 typedef struct op_parts {
@@ -145,6 +145,8 @@ static planc_status read_op_value(pl_yaml_body *body, int key, op_parts *parts) 
       return read_law(body, &op->flops);
     case TRAFFIC:
       return read_law(body, &op->traffic);
+    case WORKSPACE:
+      return read_law(body, &op->workspace);
     case FLAGS:
       return read_flags(body, &op->flags);
     case CLASS:

@@ -183,6 +183,7 @@ static void emit_costs(pl_emit *emit, const planc_graph *graph, const planc_op *
   pl_emit_fail(emit, pl_op_costs_are_derived(graph, op, &flops, &traffic));
   if (!flops) emit_cost(emit, "flops", op->flops);
   if (!traffic) emit_cost(emit, "traffic", op->traffic);
+  if (!pl_law_is_zero(op->workspace)) emit_cost(emit, "workspace", op->workspace);
 }
 
 static void emit_flags(pl_emit *emit, const planc_op *op) {

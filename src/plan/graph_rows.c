@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "graph/law.h"
 #include "graph/optypes.h"
 #include "util/vec.h"
 
@@ -120,6 +121,10 @@ static void emit_op(pl_emit *emit, const planc_op *op) {
   emit_law(emit, op->flops);
   EMIT(emit, ",\"traffic\":");
   emit_law(emit, op->traffic);
+  if (!pl_law_is_zero(op->workspace)) {
+    EMIT(emit, ",\"workspace\":");
+    emit_law(emit, op->workspace);
+  }
   EMIT_INT(emit, ",\"flags\":", op->flags);
   if (op->has_class) {
     EMIT(emit, ",\"class\":");
@@ -317,6 +322,13 @@ static planc_status read_class(reading_graph *r, planc_op *op) {
   return pl_row_error(&r->row, place, "op %s states the class that it has anyway", op->name);
 }
 
+static planc_status read_workspace(reading_graph *r, planc_op *op) {
+  const char *place = r->row.at;
+  PLANC_TRY(pl_row_law(&r->row, &op->workspace));
+  if (!pl_law_is_zero(op->workspace)) return NULL;
+  return pl_row_error(&r->row, place, "op %s states that it works in no bytes", op->name);
+}
+
 static planc_status read_op(reading_graph *r) {
   planc_op op = {0};
   int32_t phase, flags;
@@ -345,6 +357,7 @@ static planc_status read_op(reading_graph *r) {
   PLANC_TRY(pl_row_law(&r->row, &op.flops));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"traffic\":"));
   PLANC_TRY(pl_row_law(&r->row, &op.traffic));
+  if (ROW_ACCEPTS(&r->row, ",\"workspace\":")) PLANC_TRY(read_workspace(r, &op));
   PLANC_TRY(ROW_INT32(&r->row, ",\"flags\":", 0, PLANC_OP_FLAGS, &flags));
   if (ROW_ACCEPTS(&r->row, ",\"class\":")) PLANC_TRY(read_class(r, &op));
   if (ROW_ACCEPTS(&r->row, ",\"loop\":")) {

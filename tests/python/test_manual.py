@@ -239,7 +239,7 @@ class PlanFormat(unittest.TestCase):
             rows = file.read().splitlines()
         with linked_folder() as folder:
             with open(os.path.join(ROOT, "tests/golden/inputs/tiny.yaml"), encoding="utf-8") as file:
-                graph = re.sub("type: my.op,", "type: my.op, class: norm,", file.read())
+                graph = re.sub("type: my.op,", "type: my.op, class: norm, workspace: 7N,", file.read())
             with open(os.path.join(folder, "classes.yaml"), "w", encoding="utf-8") as file:
                 file.write(graph)
             rows += run("planc plan classes.yaml -o -", cwd=folder).stdout.splitlines()

@@ -20,6 +20,7 @@ PACKAGE = os.path.join(ROOT, "runtime/torch")
 sys.path.insert(0, PACKAGE)
 
 import planc_torch.__main__
+import planc_torch.fake
 import planc_torch.library
 
 planc_torch.library.PLACES.insert(0, BUILD)
@@ -176,6 +177,31 @@ class CommandTest(unittest.TestCase):
                     self.assertRegex(done.stdout, r"^small.plan: of this step, \d+ calls\n$")
                 self.assertEqual(self.left(), ["small.plan", "small.py"])
 
+    def test_ops_are_named_with_the_users_line(self):
+        done = self.planc("torch", f"{SMALL}:step", "--budget", "80%", "--graph", "small.yaml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        explained = self.planc("explain", "small.plan", "--top", "1000").stdout
+        model, update = (f"small.py:{self.line_of(text)}" for text in ("model(x), y)", "optimizer.step()"))
+        self.assertRegex(explained, rf"[1-9].* to aten\.add_\.Tensor\.\d+ \({update}\)")
+        self.assertRegex(explained, r"peak: .* live at op \S+ \(small\.py:\d+(, backward)?\); largest:")
+        self.assertRegex(explained, r"  [0-9.]+ K?i?B  \S+:mm\S* \(small\.py:\d+(, backward)?\)\n")
+        self.assertNotRegex(explained, r"  0\.weight \(small")  # which no op of an iteration makes
+        if hasattr(torch.autograd, "_get_sequence_nr"):
+            self.assertRegex(explained, rf"0\.aten\.mm\.\d+ \({model}, backward\)")
+        self.assertNotIn("small.py", self.planc("explain", "small.plan", "--json").stdout)
+        # The plan's own reserved bytes count, not those of the device's description, beside which no plan would fit.
+        self.assertRegex(explained, "more: no plan in such rounds is faster than")
+        refused = self.planc("plan", "small.yaml", "--budget", "1M", "--policy", "window", "-o", "x.plan")
+        self.assertEqual(refused.returncode, 1)
+        self.assertRegex(refused.stderr, r"op \S+ \(small\.py:\d+(, backward)?\) needs \d+ bytes")
+        bound = self.planc("bound", "small.yaml").stdout
+        self.assertRegex(bound, r"which op \S+ \(small\.py:\d+(, backward)?\) takes")
+
+    @staticmethod
+    def line_of(text):
+        with open(SMALL, encoding="utf-8") as file:
+            return next(number for number, line in enumerate(file, 1) if text in line)
+
     def test_a_check_makes_no_plan(self):
         with open(os.path.join(self.folder, "x.plan"), "w", encoding="utf-8") as file:
             file.write("{}\n")
@@ -190,6 +216,32 @@ class CommandTest(unittest.TestCase):
         done = self.planc("torch", f"{SMALL}:step", "--effort", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the step fits as it is: no plan is needed: small.plan", done.stdout)
+
+    def test_the_table_says_what_its_figures_are_of(self):
+        done = self.planc("torch", f"{SMALL}:step", "--budget", "80%")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        simulated = json.loads(self.planc("simulate", "small.plan", "--json").stdout)
+        self.assertRegex(done.stdout, r"budget [0-9.]+ KiB \(80 % of the [0-9.]+ KiB that the step takes itself\), of which")
+        self.assertRegex(done.stdout, r"policy +peak +step +slower +to the host +and back +run again for\n")
+        self.assertIn(f"count from ideal, the calls alone: {simulated['ideal_ns'] / 1e6:.3f} ms\n", done.stdout)
+        for command in (("explain", "small.plan"), ("compare", "small.yaml", "--policies", "none", "--budget", "8G")):
+            self.planc("torch", f"{SMALL}:step", "--budget", "80%", "--graph", "small.yaml")
+            told = self.planc(*command)
+            self.assertIn("note: percentages are over ideal, in which no op waits for its launch; those of planc torch over the step "
+                          "as it is", told.stderr)
+            self.assertNotIn("percentages", self.planc(*command, "--json").stderr)
+        told = self.planc("compare", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--policies", "none", "--budget", "8G")
+        self.assertNotIn("percentages", told.stderr)
+        if planc_torch.fake.is_possible():
+            with open(os.path.join(self.folder, "gpu.py"), "w", encoding="utf-8") as file:
+                file.write("import torch\nmodel = torch.nn.Linear(64, 64).cuda()\n"
+                           "def step(x):\n    model(x).sum().backward()\n    model.zero_grad()\n"
+                           "def example():\n    return torch.randn(64, 64, device='cuda')\n")
+            done = self.planc("torch", "gpu.py:step", "--fake", "--budget", "100%")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"\(100 % of the \S+ KiB that the step takes itself beside the libraries'\), of which \S+ MiB are")
+            self.assertIn("no room is planned for what calls allocate and free themselves: nothing is allocated with --fake\n",
+                          done.stdout)
 
     def test_the_winner_is_told_in_the_words_that_users_know(self):
         for (out, again), words in {(0, 0): "the step fits as it is: no plan is needed",

@@ -2,6 +2,8 @@
 """planc_torch with and without its extension, which has to decide as Python does: test_torch_follow.py in Python alone, what
 differs told in the same words, and results that are computed again within the plan's memory."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -73,6 +75,45 @@ class SameTest(FollowTest):
                 for part in (lambda run: run.told, lambda run: run.counts, lambda run: run.followed.left):
                     self.assertEqual(part(ours), part(in_python))
                 self.assertGreater(made, len(ours.followed.iteration.calls), "the extension makes calls")
+
+    def test_state_that_was_loaded_is_taken_away_as_any_other(self):
+        """torch.load gives storages that PyTorch empties for nobody, though their memory is nobody else's."""
+        saved = io.BytesIO()
+        torch.save(Run(cnn).made.optimizer.state_dict(), saved)
+
+        def make():
+            made = cnn()
+            saved.seek(0)
+            made.optimizer.load_state_dict(torch.load(saved))
+            return made
+
+        recorded = self.record(cnn)
+        plan, plain = recorded.planned("auto", recorded.least("auto"))[0], Run(make)
+        copies = torch.__version__.startswith("1.")  # what an optimizer is given to load
+        for prepare, warns in ((contextlib.nullcontext, False), (without_addresses, False), (in_python_alone, not copies)):
+            with prepare(), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                made = make()
+                torch.manual_seed(7)
+                followed = planc_torch.follow(plan, made.step)
+                for _ in range(3):
+                    followed(*made.example())
+                staying = followed.iteration.memory.staying
+                followed.close()
+                self.assert_same(Run(make, plan), plain, prepare)
+            self.assertEqual(bool(staying), warns)
+            self.assertEqual(any(issubclass(w.category, planc_torch.BudgetNotHeld) for w in caught), warns)
+
+    def test_whose_memory_is_another_s_keeps_it(self):
+        array = torch.ones(8).numpy()
+        mapped = os.path.join(self.folder.name, "mapped")
+        with open(mapped, "wb") as file:
+            file.write(bytes(32))
+        for tensor in (torch.from_numpy(array), torch.from_file(mapped, shared=True, size=8), torch.ones(8).share_memory_()):
+            storage = storage_of(tensor)
+            can_be_emptied = hasattr(storage, "resizable") and storage.resizable()
+            self.assertEqual(MODULE.make_resizable(storage), can_be_emptied)
+        self.assertTrue(MODULE.make_resizable(storage_of(torch.ones(8))))
 
     def test_it_makes_all_calls_of_a_step_that_is_as_recorded(self):
         recorded = self.record(gpt)

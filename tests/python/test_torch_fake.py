@@ -33,7 +33,8 @@ from torchsteps import STEPS
 if is_possible():
     from planc_torch.fake import without_memory
     from planc_torch.no_driver import Gpu
-    from planc_torch.step_recorder import StepGraph, record
+    from planc_torch.step_graph import StepGraph
+    from planc_torch.step_recorder import record
 
 planc_torch.library.PLACES.insert(0, BUILD)
 HEAD = """\
@@ -81,7 +82,7 @@ def graph_text(made, folder):
         return given if type(given) is tuple else (given,)
 
     path = os.path.join(folder, "step.yaml")
-    StepGraph(record(made.step, make_args, "cpu"), "step").write(path)
+    StepGraph(record(made.step, make_args, "cpu", has_elements=False), "step").write(path)
     with open(path, encoding="utf-8") as file:
         return file.read()
 

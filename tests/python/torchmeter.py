@@ -1,4 +1,5 @@
-"""Counts the bytes of all storages that a PyTorch program has seen, after each call."""
+"""Counts the bytes of all storages that a PyTorch program has seen, after each call, and where the extension is there what a call
+has while it runs, but for what it has in a plan's arena."""
 
 from contextlib import contextmanager
 
@@ -8,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from planc_torch.calls import tensors_on
 from planc_torch import following
+from planc_torch.extension import plain_calls
 from torch_recorder import called, storage_of
 
 STORAGE = type(storage_of(torch.empty(1)))
@@ -17,6 +19,17 @@ def arenas():
     """What followed steps have on the host, which on the processor is memory like any other."""
     return {storage_of(memory)._cdata for iteration in following.SEEN.iterations for memory in
             iteration.memory.streams.host.values()}
+
+
+def most_at_once(allocations):
+    """Of what is allocated among (address, bytes), no bytes where it is freed."""
+    held, now, most = {}, 0, 0
+    for address, size in allocations:
+        now += size - (0 if size else held.pop(address, 0))
+        if size:
+            held[address] = size
+        most = max(most, now)
+    return most
 
 
 class Meter(TorchDispatchMode):
@@ -32,7 +45,12 @@ class Meter(TorchDispatchMode):
         if not self.is_on:
             return called(function, args, kwargs or {})
         self.see((args, kwargs))
-        result = called(function, args, kwargs or {})
+        before, module = self.bytes(), plain_calls()
+        if module and module.see_allocations():
+            result, allocations = module.allocations(called, (function, args, kwargs or {}))
+            self.peak = max(self.peak, before + most_at_once(allocations))
+        else:
+            result = called(function, args, kwargs or {})
         self.made += self.see(result)
         self.peak = max(self.peak, self.bytes())
         return result

@@ -112,6 +112,25 @@ START_TEST(streams_by_hand) {
 }
 END_TEST
 
+START_TEST(a_stated_workspace_is_the_ops) {
+  planc_profile *profile = toy();
+  planc_graph *graph = graph_of(
+      "planc-graph: 1\nname: g\ntensors: {x: 'input f32[N,10]', y: 'f32[N,10]', z: 'f32[N,10]'}\nops:\n"
+      "  - {op: a, type: odd.one, in: [x], out: [y], workspace: 30+2N}\n  - {op: b, type: odd.one, in: [y], out: "
+      "[z]}\n");
+  planc_costs *costs = costs_of(profile, graph, 1, (int64_t[]){1000});
+  int32_t count;
+  const planc_variant *a = planc_costs_variants(costs, 0, 0, &count), *b = planc_costs_variants(costs, 1, 0, &count);
+  ck_assert_int_eq(count, 1);
+  ck_assert_int_eq(a->workspace_bytes, 2030);
+  ck_assert_int_eq(b->workspace_bytes, 0);
+  ck_assert_int_eq(a->time_ns, b->time_ns);
+  planc_costs_free(costs);
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+END_TEST
+
 /* --- What a profile may tell beside that -------------------------------------------------------------------------- */
 
 static int64_t time_of(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch) {
@@ -739,6 +758,7 @@ int main(void) {
   tcase_add_test(hand, linear_by_hand);
   tcase_add_test(hand, batched_products_by_hand);
   tcase_add_test(hand, streams_by_hand);
+  tcase_add_test(hand, a_stated_workspace_is_the_ops);
   tcase_add_test(hand, types_have_shares_of_their_own);
   tcase_add_test(hand, types_have_bounds_that_no_cache_lifts);
   tcase_add_test(hand, what_the_cache_holds_by_hand);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/op_place.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -112,7 +113,8 @@ static const char sample[] =
     "    out: [z]\n"
     "    flops: 3+N\n"
     "  - {op: view, type: my.view, in: [quarter], out: [t], attrs: {b: [], a: [1, -2], r: 2.50, e: 1e-30, i: -7,\n"
-    "     s: text, q: 'a, b', n: \"12\", z: 1.2.3, t: true, u: ''}, flags: [stochastic], traffic: 100N}\n"
+    "     s: text, q: 'a, b', n: \"12\", z: 1.2.3, t: true, u: ''}, flags: [stochastic], traffic: 100N, workspace: "
+    "9+2N}\n"
     "  - {op: xent, type: softmax_xent, in: [z, labels], out: [loss, p], flags: [batch-mean, stochastic]}\n"
     "  - {op: wgrad, type: linear_wgrad, phase: backward, in: [x, y], out: [dw], flags: [accumulates]}\n"
     "  - {op: step, type: momentum, phase: optimizer, in: [w, dw, m], out: [w, m], attrs: {momentum: 0.9, lr: 1}}\n";
@@ -143,7 +145,7 @@ static const char canonical[] =
     "  - {op: fc, type: linear, in: [x, w], out: [y], traffic: 1, loop: l, step: 2}\n"
     "  - {op: relu, type: relu, in: [y], out: [z], flops: 3+N}\n"
     "  - {op: view, type: my.view, in: [quarter], out: [t], attrs: {a: [1, -2], b: [], e: 1e-30, i: -7, n: \"12\", "
-    "q: \"a, b\", r: 2.5, s: text, t: true, u: \"\", z: 1.2.3}, traffic: 100N, flags: [stochastic]}\n"
+    "q: \"a, b\", r: 2.5, s: text, t: true, u: \"\", z: 1.2.3}, traffic: 100N, workspace: 9+2N, flags: [stochastic]}\n"
     "  - {op: xent, type: softmax_xent, in: [z, labels], out: [loss, p], flags: [stochastic]}\n"
     "  - {op: wgrad, type: linear_wgrad, phase: backward, in: [x, y], out: [dw]}\n"
     "  - {op: step, type: momentum, phase: optimizer, in: [w, dw, m], out: [w, m], attrs: {lr: 1, momentum: 0.9}}\n";
@@ -241,6 +243,32 @@ START_TEST(laws_are_values_until_they_overflow) {
 }
 END_TEST
 
+/* --- Where an op comes from --------------------------------------------------------------------------------------- */
+
+START_TEST(a_recorded_op_has_its_users_line) {
+  static const char *const places[][2] = {
+      {"call: aten.mm, line: '/home/me/train.py:41'", " (train.py:41)"},
+      {"call: aten.mm, line: 'train.py:41 (backward)'", " (train.py:41, backward)"},
+      {"call: aten.mm, line: '/a (b)/train.py:41 (backward)'", " (train.py:41, backward)"},
+      {"call: aten.mm, line: ''", ""},
+      {"call: aten.mm, line: 41", ""},
+      {"line: 'train.py:41'", ""},
+      {"call: aten.mm", ""}};
+  char text[512], place[PL_PLACE_TEXT];
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    snprintf(text, sizeof text,
+             "planc-graph: 1\nname: g\ntensors: {x: 'input f32[N]', y: 'f32[N]'}\nops:\n"
+             "  - {op: a, type: aten.mm, in: [x], out: [y], attrs: {%s}}\n",
+             places[i][0]);
+    planc_graph *g = graph_of(text);
+    ck_assert_str_eq(pl_op_place(&g->ops[0], place), places[i][1]);
+    ck_assert_str_eq(pl_op_place_by_name(g, "a", place), places[i][1]);
+    ck_assert_str_eq(pl_op_place_by_name(g, "b", place), "");
+    planc_graph_free(g);
+  }
+}
+END_TEST
+
 /* --- The hash ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_hash_is_of_the_content) {
@@ -256,6 +284,8 @@ START_TEST(the_hash_is_of_the_content) {
                                            {"flops: 3+N", "flops: 4+N"},
                                            {"flops: 3+N", "flops: 3+2N"},
                                            {"traffic: 1,", "traffic: 2,"},
+                                           {"workspace: 9+2N", "workspace: 8+2N"},
+                                           {", workspace: 9+2N", ""},
                                            {"step: 2}", "step: 3}"},
                                            {"loop: l,", "loop: k,"},
                                            {"[1, -2]", "[1, -3]"},
@@ -371,6 +401,7 @@ int main(void) {
   tcase_add_test(cases, a_file_is_read_as_it_says);
   tcase_add_test(cases, writing_is_canonical);
   tcase_add_test(cases, laws_are_values_until_they_overflow);
+  tcase_add_test(cases, a_recorded_op_has_its_users_line);
   tcase_add_test(cases, the_hash_is_of_the_content);
   tcase_add_test(cases, the_builder_names_what_is_at_fault);
   tcase_add_test(cases, a_finished_builder_is_empty);

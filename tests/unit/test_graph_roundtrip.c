@@ -39,7 +39,8 @@ static bool same_attr(const planc_attr *a, const planc_attr *b) {
 static bool same_op(const planc_op *a, const planc_op *b) {
   bool same = same_text(a->name, b->name) && same_text(a->type, b->type) && a->phase == b->phase &&
               a->flags == b->flags && a->n_attrs == b->n_attrs && same_text(a->loop, b->loop) &&
-              a->loop_step == b->loop_step && same_law(a->flops, b->flops) && same_law(a->traffic, b->traffic);
+              a->loop_step == b->loop_step && same_law(a->flops, b->flops) && same_law(a->traffic, b->traffic) &&
+              same_law(a->workspace, b->workspace);
   for (int32_t i = 0; same && i < a->n_attrs; i++) same = same_attr(&a->attrs[i], &b->attrs[i]);
   return same && same_indices(a->in, a->n_in, b->in, b->n_in) && same_indices(a->out, a->n_out, b->out, b->n_out) &&
          same_indices(a->effects, a->n_effects, b->effects, b->n_effects);
@@ -135,6 +136,7 @@ static void add_random_op(planc_graph_builder *builder, uint64_t *random, int32_
                  .attrs = attrs,
                  .flops = rand_chance(random, 50) ? (planc_law){-1, -1} : random_law(random),
                  .traffic = rand_chance(random, 50) ? (planc_law){-1, -1} : random_law(random)};
+  if (rand_chance(random, 30)) op.workspace = random_law(random);
   if (rand_chance(random, 30)) op.loop = "rnn", op.loop_step = (int32_t)rand_below(random, INT32_MAX);
   ok(planc_graph_builder_op(builder, &op));
 }

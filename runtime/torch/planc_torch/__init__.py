@@ -3,7 +3,7 @@
 import importlib
 
 PLACES = {"BudgetNotHeld": "following", "DroppedTensor": "iteration", "Followed": "following", "FollowError": "library",
-          "PlanNotFollowed": "following", "StepGraph": "step_recorder", "follow": "following", "record": "step_recorder"}
+          "PlanNotFollowed": "following", "StepGraph": "step_graph", "follow": "following", "record": "step_recorder"}
 __all__ = tuple(PLACES)
 
 

@@ -21,7 +21,8 @@ from .checking import difference
 from .library import Follower, FollowError
 from .no_driver import NO_DRIVER, Gpu
 from .plan_file import PlanFile
-from .step_recorder import StepGraph, record
+from .step_graph import StepGraph
+from .step_recorder import record
 from graphfile import legal_name
 from torch_refusals import CannotExport, line_raised
 
@@ -114,7 +115,8 @@ def recorded(options):
         step, example = load(options.step, options.example, options.arguments)
         make_args = arguments_of(example)
         with reraised("the step raised"):
-            recorder = record(step, make_args, options.on or ("cuda" if options.fake else default_device(make_args)))
+            device = options.on or ("cuda" if options.fake else default_device(make_args))
+            recorder = record(step, make_args, device, has_elements=not options.fake)
     if not any(call.name != "planc.end" for call in recorder.calls):
         hint = "; move model and arguments there, or give --on cpu" if recorder.device == "cuda" else ""
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}{hint}")
@@ -166,7 +168,8 @@ class Problem:
             self.common += ["--host-budget", options.host_budget]
         plain = json.loads(self.planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
                                  os.path.join(folder, "plain.plan")))
-        self.plain_bytes, self.plain_ns = plain["peak_bytes"], plain["iteration_ns"]
+        self.plain_bytes, self.plain_ns, self.ideal_ns = plain["peak_bytes"], plain["iteration_ns"], plain["ideal_ns"]
+        self.share = ""
         self.budget = self.budget_of(options.budget)
 
     def planc(self, *arguments):
@@ -182,7 +185,9 @@ class Problem:
             share = 0.0
         if not 0 < share <= 1000:
             raise Stop(EXIT_USAGE, f"--budget takes a size or a percentage above 0, not {text}")
-        return ["--budget", self.reserved + int((self.plain_bytes - self.reserved) * share / 100)]
+        own, beside = self.plain_bytes - self.reserved, " beside the libraries'" if self.reserved else ""
+        self.share = f" ({share:g} % of the {size(own)} that the step takes itself{beside})"
+        return ["--budget", self.reserved + int(own * share / 100)]
 
 
 # --- The table --------------------------------------------------------------------------------------------------------
@@ -204,7 +209,7 @@ def time(ns):
 def row_text(row, plain_ns, best):
     overhead = row["iteration_ns"] / plain_ns - 1 if plain_ns else 0.0
     return (f"{row['policy']:<14}{size(row['peak_bytes']):>14}{time(row['iteration_ns']):>14}{overhead:>+9.1%}"
-            f"{size(row['d2h_bytes']):>13}{size(row['h2d_bytes']):>13}{time(row['recompute_ns']):>13}{best}")
+            f"{size(row['d2h_bytes']):>13}{size(row['h2d_bytes']):>13}{time(row['recompute_ns']):>14}{best}")
 
 
 def verdict(row):
@@ -217,17 +222,22 @@ def verdict(row):
     return f"in each step the plan {' and '.join(what)}{name}"
 
 
-def show(problem, compared, graph, rows, chosen, path):
+def show(problem, compared, graph, rows, chosen, path, is_fake):
     print(f"{graph.name}: {len(graph.calls) - 1} calls; as it is {size(problem.plain_bytes)} of device memory and "
           f"{time(problem.plain_ns)} a step on {compared['device']}")
-    print(f"budget {size(compared['budget_bytes'])}, of which {size(problem.reserved)} are the libraries' and "
+    print(f"budget {size(compared['budget_bytes'])}{problem.share}, of which {size(problem.reserved)} are the libraries' and "
           f"{size(problem.outside)} the step's arguments and what else the plan leaves alone")
-    print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'out':>13}{'in':>13}{'again':>13}")
+    if graph.scratch_bytes is None:
+        why = "nothing is allocated with --fake" if is_fake else "it takes planc_torch's extension to see it"
+        print(f"no room is planned for what calls allocate and free themselves: {why}")
+    print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'to the host':>13}{'and back':>13}{'run again for':>14}")
     for row in rows:
         print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))
     missing = [row["policy"] for row in compared["rows"] if not row["feasible"]]
     if missing:
         print(f"no plan fits by {', '.join(missing)}")
+    print(f"slower is than the step as it is; planc explain and planc compare count from ideal, the calls alone: "
+          f"{time(problem.ideal_ns)}")
     print(f"{verdict(chosen)}: {path}")
 
 
@@ -282,7 +292,7 @@ def table(problem, compared, graph, chosen, path):
     keys = ("policy", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes", "recompute_ns")
     return {"planc": "torch/1", "graph": graph.name, "device": compared["device"], "calls": len(graph.calls) - 1,
             "plain_bytes": problem.plain_bytes, "plain_ns": problem.plain_ns, "reserved_bytes": problem.reserved,
-            "outside_bytes": problem.outside, "budget_bytes": compared["budget_bytes"], "policies":
+            "outside_bytes": problem.outside, "scratch_bytes": graph.scratch_bytes, "budget_bytes": compared["budget_bytes"], "policies":
             [{key: row[key] for key in keys} for row in compared["rows"] if row["policy"] != "ideal"],
             "taken": chosen["policy"], "output": path}
 
@@ -338,7 +348,7 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(table(problem, compared, graph, chosen, output), separators=(",", ":")))
     else:
-        show(problem, compared, graph, rows, chosen, output)
+        show(problem, compared, graph, rows, chosen, output, options.fake)
     return 0
 
 

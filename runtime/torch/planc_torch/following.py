@@ -26,6 +26,7 @@ from torch_refusals import replaced
 SEEN = Seen()
 PATIENCE = 2  # seconds
 REASONS, PLACE_REASONS = 100, 2  # kept apart, and warned of at one call
+TRIMMED = 2  # first steps, in which what persists comes to the arena, so that memory is left where it was
 ELSEWHERE = "it runs in another thread, too"
 
 
@@ -38,7 +39,7 @@ class BudgetNotHeld(UserWarning):
 
 
 class Followed:
-    """The user's step under a plan. `left` counts the steps that were not the recorded one, by reason."""
+    """The user's step under a plan; see follow(). `left` counts the steps that were not the recorded one, by reason."""
 
     def __init__(self, path, step, addresses=None):
         file = PlanFile(path)
@@ -111,6 +112,8 @@ class Followed:
                 ghosts = iteration.end()
             self.steps += 1
             self.count(raised)
+            if iteration.memory.has_addresses and self.steps <= TRIMMED:
+                iteration.memory.trim()
         if ghosts:
             names = ", ".join(iteration.memory.names[buffer] for buffer in ghosts)
             raise DroppedTensor(f"{names}: kept beyond the step, and not when it was recorded; the plan has dropped it. "
@@ -128,8 +131,9 @@ class Followed:
             warnings.warn(f"{len(staying)} tensors, such as {min(staying)}, are of an array, a file or another process, so that "
                           "they stay in memory whatever the plan says; clone() makes others of them, and copy.deepcopy() of the "
                           "state that an optimizer loads", BudgetNotHeld, stacklevel=4)
-        if reason is not None:
-            self.tell(reason, raised or (self.steps == 1 and self.iteration.is_making), 5)
+        makes_state = self.steps == 1 and self.iteration.is_making
+        if reason is not None and not makes_state:
+            self.tell(reason, raised, 5)
 
     def tell(self, reason, is_expected, depth):
         """Where reasons tell of shapes there may be as many as steps: of those at one call two are warned of."""
@@ -167,7 +171,8 @@ class Followed:
 
     @property
     def counts(self):
-        """Bytes copied, calls run again and steps, as libplanrt counts them."""
+        """A dict: `out_bytes` and `in_bytes`, copied to the host and back; `repeats`, calls that ran again; `iterations`, steps,
+        and `left`, those of them that left the plan, the first one included where its optimizer makes its state."""
         return self.iteration.memory.follower.counts()
 
     @property
@@ -185,6 +190,27 @@ class Followed:
 
 
 def follow(path, step, addresses=None):
-    """`step` under the plan at `path`, which `planc torch` made of it. `addresses`: whether its memory lies where the plan
-    has it, in an arena of the plan's size, for which it takes the extension, on the processor; None: where that is possible."""
+    """Gives `step` as it runs under the plan at `path`, which `planc torch` made of it: a function to call in its place, with the
+    same arguments and results, to the bit.
+
+    path       the plan's file
+    step       the function that was recorded, or one that makes the same calls, on models, optimizers and arguments of the
+               same shapes
+    addresses  whether its memory lies where the plan has it, in an arena of the plan's size: True makes it an error where that
+               cannot be, False leaves memory where PyTorch has it; None, the default: where it is possible, which takes the
+               extension and the processor
+
+    What is given has
+    left       a dict: how many steps ran without the plan, from where they differed, by reason; but for the first one, in which
+               an optimizer makes its state
+    counts     a dict: bytes copied out and in, calls that ran again, steps, and how many left the plan
+    placed     a dict of what memory lies where, see planc(1); None without addresses
+    home()     brings what is on the host home until the next step, for whoever reads it in another thread
+    close()    does so for good; from then on the step runs without the plan
+
+    It falls back, which is to run the rest of a step as without a plan, where a call is not the recorded one (another shape or
+    type, another tensor, more calls or fewer), where the step raises or starts a thread, and where another thread runs a
+    followed step. Results are the same; a PlanNotFollowed warning says why. BudgetNotHeld warns of memory that PyTorch cannot take
+    away. DroppedTensor is raised where the step keeps or reads what the plan has dropped, FollowError where the plan cannot be
+    followed here, or memory cannot be had, and ValueError where the file is none of a recorded step."""
     return Followed(path, step, addresses)

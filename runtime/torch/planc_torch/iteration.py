@@ -39,7 +39,9 @@ class Iteration:
         if self.reason is None:
             call = self.calls[self.at]
             self.is_making = self.memory.lacks() and (call.updates or self.in_between is None)
-            self.reason = f"at call {self.at + 1} of {len(self.calls)}, recorded at {call.line}: {self.in_between or reason}"
+            n = len(self.calls) - 1  # without that for the end
+            place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
+            self.reason = f"{place}, recorded at {call.line}: {self.in_between or reason}"
             self.memory.follower.leave(made)
 
     def end(self):

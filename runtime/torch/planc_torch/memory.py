@@ -61,8 +61,12 @@ class Again:
                 for name, a in zip(names, self.args)]
 
 
+def is_of_several_processes(storage):
+    return storage.device.type == "cpu" and storage.is_shared()
+
+
 def can_be_emptied(storage):
-    """Whether PyTorch can take a storage's memory away: not that of an array, or of one that processes share."""
+    """Whether PyTorch can take a storage's memory away: not that of an array, say."""
     if hasattr(storage, "resizable"):
         return storage.resizable()
     try:
@@ -86,7 +90,8 @@ class Memory:
         self.handed_out = {}  # weak references to storages whose memory the user's program has got hold of, by identity
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
-        self.take_memory = lambda *_: False
+        self.take_memory = self.make_resizable = lambda *_: False
+        self.trim = lambda: None
         # On the processor the extension has these maps as well, so that they stay the same objects.
         module = plain_calls() if self.device == "cpu" else None
         self.plain = module.Plan() if module else None
@@ -116,7 +121,7 @@ class Memory:
         def buffers(numbers):
             return [self.buffer_of.get(number, OUTSIDE) for number in numbers]
 
-        self.take_memory = module.take_memory
+        self.take_memory, self.make_resizable, self.trim = module.take_memory, module.make_resizable, module.trim
         follow, follow_next, follow_done, follow_rooms = self.follower.addresses()
         self.plain.begin(
             device=self.device, follower=self.follower, follow=follow, next=follow_next, done=follow_done, rooms=follow_rooms,
@@ -141,7 +146,8 @@ class Memory:
         if storage.nbytes() != self.bytes[buffer]:
             return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
-        if buffer in self.lasting and not can_be_emptied(storage):
+        if buffer in self.lasting and (is_of_several_processes(storage) or not (
+                can_be_emptied(storage) or self.make_resizable(storage))):
             self.pinned.add(buffer)
             self.staying.add(self.names[buffer])
         if storage._cdata in self.handed_out:

@@ -28,13 +28,15 @@ class PlannedCall:
 
 class PlanFile:
     """The step's calls, the names and bytes of its tensors, and its device. ValueError where the plan is not of a recorded
-    step."""
+    step, or is cut short."""
 
     def __init__(self, path):
         self.path, self.calls, self.names, self.sizes, self.device = path, [], [], [], None
+        text, is_plan, is_whole = "", False, False
         try:
             with open(path, encoding="utf-8") as file:
                 for text in file:
+                    is_plan = is_plan or text.startswith('{"planc-plan":')
                     if text.startswith('{"tensor":'):
                         tensor = json.loads(text)
                         self.names.append(tensor["tensor"])
@@ -44,8 +46,15 @@ class PlanFile:
                         self.calls.append(PlannedCall(op))
                         self.device = op["attrs"].get("device")
                     elif text.startswith('{"job":'):
+                        is_whole = True
                         break
+        except json.JSONDecodeError as error:
+            if not text.endswith("\n"):
+                raise ValueError(f"{path} is cut short; make the plan again") from error
+            raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
+        if is_plan and not is_whole:
+            raise ValueError(f"{path} is cut short; make the plan again")
         if self.device not in DEVICES or any(call.is_wrong(len(self.names)) for call in self.calls):
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are")

@@ -24,8 +24,7 @@ from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_
                     touches)
 from .methods import Methods
 from .no_driver import has_driver
-from from_recording import Converter
-from recording import SCHEMA, Recording
+from .scratch import clock_of
 from torch_recorder import Call, Recorder, called, first_difference, tensors_in
 from torch_refusals import GRAD_SCALER, CannotExport, definition, replaced
 
@@ -38,6 +37,7 @@ WARM_UPS, MOST_WARM_UPS = 2, 60
 NOTED = ("tolist", "__repr__", "__format__")
 # Stands for an optimizer: whether it is asked for an update.
 ASKED = SimpleNamespace(step=lambda *args, **kwargs: True)
+COUNTS_NODES = hasattr(torch._C, "_current_autograd_node") and hasattr(torch.autograd, "_get_sequence_nr")
 # Functions of several calls that look into their second argument in none of them: sizes of batches, and where to cut.
 SIZED_BY = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pad_packed_sequence", "tensor_split")
 
@@ -67,6 +67,8 @@ class StepRecorder(Recorder):
         self.results = []  # storages of what the recorded run returned
         self.has_streams, self.stream = device == "cuda" and has_driver(), None  # of a GPU: that of the calls
         self.has_skipped = False  # a GradScaler has left out an update
+        self.knows_scratch = False  # the cost of a call is the bytes that it works in beside what it gives
+        self.forward_of = {}  # module and line of the call behind each node of autograd, by the node's number
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -97,6 +99,7 @@ class StepRecorder(Recorder):
         self.phase = PHASES[self.reached]
 
     def note(self, function, args, kwargs, result, cost):
+        made_for = self.node_of_call()
         if only_views(function):
             return
         self.refuse_streams()
@@ -115,6 +118,21 @@ class StepRecorder(Recorder):
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
+        if made_for and call.phase == PHASES[1]:
+            call.module, call.place = made_for[0], f"{made_for[1]} ({call.phase})"
+
+    def node_of_call(self):
+        """Module and line of the forward call that a call of a backward pass is for, None of others. PyTorch 2 numbers the nodes
+        that calls are given, and the first call after such a number is the node's."""
+        if not COUNTS_NODES or self.clearing:
+            return None
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            return self.forward_of.get(node._sequence_nr())
+        last = torch.autograd._get_sequence_nr() - 1
+        if last not in self.forward_of:
+            self.forward_of[last] = self.modules[-1] if self.modules else "", self.place()
+        return None
 
     def see_read(self, name, tensor, run):
         """The step reads a tensor in no call, or gets hold of its memory."""
@@ -242,8 +260,9 @@ def run_iteration(step, args):
     return step(*args)
 
 
-def record(step, make_args, device):
-    """The recorder that has watched the step; `make_args` gives its arguments anew for each run."""
+def record(step, make_args, device, has_elements=True):
+    """The recorder that has watched the step; `make_args` gives its arguments anew for each run. Where tensors have no elements
+    calls work in no memory, which is then not known."""
     recorder = StepRecorder(device, definition(step))
 
     def arguments():
@@ -257,8 +276,9 @@ def record(step, make_args, device):
                 run_iteration(step, arguments())
         args = arguments()
         recorder.begin()
+        recorder.clock = clock_of(device) if has_elements else None
         result = run_iteration(step, args)
-        recorder.phase = None
+        recorder.phase, recorder.knows_scratch, recorder.clock = None, recorder.clock is not None, None
         if recorder.has_skipped:
             recorder.refuse("GradScaler finds infinite gradients in this run, so that the optimizer makes no update; give it a "
                             "smaller init_scale", recorder.source)
@@ -320,68 +340,3 @@ def name_persistent(recorder):
         for parameter, state in optimizer.state.items():
             for key, tensor in state.items():
                 give(tensor, f"{names.get(parameter, 'parameter')}:{key}", "optstate")
-
-
-# --- The graph --------------------------------------------------------------------------------------------------------
-
-
-def value_of(storage):
-    kind = storage.kind if storage.kind in ("param", "buffer", "optstate", "temp") else "activation"
-    return {"kind": kind, "name": storage.name, "dtype": storage.dtype, "bytes_fixed": storage.bytes,
-            "bytes_per_sample": 0, "shape_example": list(storage.shape), "shape_per_sample": [0] * len(storage.shape)}
-
-
-def short(call):
-    return call.name.removeprefix("aten.").split(".")[0]
-
-
-class StepGraph:
-    """The graph of a recorded step, and the bytes of what is not in it."""
-
-    def __init__(self, recorder, name):
-        self.recorder, self.calls, self.name = recorder, recorder.calls, name
-        used = {s for call in self.calls for s in (*call.reads, *call.creates, *call.writes)}
-        self.planned = [i for i, s in enumerate(recorder.storages) if s.kind != "input" and i in used]
-        self.numbers = {s: n for n, s in enumerate(self.planned)}
-        for call in self.calls:
-            for s in call.writes:
-                if s not in self.numbers:
-                    raise CannotExport(f"{call.place}: {call.name} writes a tensor that the step was given; make it a copy, "
-                                       "or a tensor that stays")
-        for call in self.calls:
-            for s in call.creates:
-                storage = recorder.storages[s]
-                storage.name = storage.name or f"{call.module or call.phase}:{short(call)}"
-        value = {"schema": SCHEMA, "model": name, "source": f"PyTorch {torch.__version__} by planc_torch", "optimizer": "",
-                 "batch_example": 1, "tensors": [value_of(recorder.storages[s]) for s in self.planned],
-                 "ops": [self.op(call) for call in self.calls]}
-        self.recording = Recording(value, [{} for _ in self.calls])
-        self.outside_bytes = sum(s.bytes for s in recorder.storages if s.kind == "input")
-        self.outside_bytes += sum(recorder.seen_bytes[cdata] for cdata in recorder.standing if cdata not in recorder.ids)
-        self.outside_bytes += sum(recorder.storages[s].bytes for s in recorder.results if s in self.numbers)
-
-    def op(self, call):
-        planned = [[s for s in side if s in self.numbers] for side in (call.reads, call.creates, call.writes)]
-        reads, creates, writes = ([self.numbers[s] for s in side] for side in planned)
-        return {"name": call.name, "phase": call.phase, "module": call.module, "inputs": reads, "outputs": creates + writes,
-                "inplace": writes, "attrs": {**call.attrs, **({"partial_write": True} if call.partial else {})},
-                "flops_fixed": call.flops, "bytes_fixed": call.traffic}
-
-    def followed(self, call):
-        """What planc_torch.follow knows a call by."""
-        device = {"device": self.recorder.device} if call.name == END else {}
-        return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
-                "results": self.listed(call.gives), **device}
-
-    def sizes(self):
-        """Bytes of the tensors in the graph."""
-        return [self.recorder.storages[s].bytes for s in self.planned]
-
-    def listed(self, storages):
-        return [self.numbers.get(s, OUTSIDE) for s in storages]
-
-    def write(self, path):
-        converter = Converter(self.recording, "Written by planc_torch from a recorded training step.",
-                              [self.followed(call) for call in self.calls])
-        converter.graph.header["batch"] = 1
-        converter.run().write(path)

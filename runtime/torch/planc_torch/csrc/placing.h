@@ -238,8 +238,20 @@ c10::DataPtr allocate_for_call(size_t bytes) {
   return session->allocate(static_cast<int64_t>(bytes));
 }
 
+/* Allocations of a call that is recorded, in order. */
+struct Change {
+  void *data;
+  int64_t bytes; /* 0: it is freed */
+};
+thread_local std::vector<Change> *changes = nullptr;
+
+void tell_allocated(void *data, size_t bytes) {
+  if (changes && bytes > 0) changes->push_back({data, static_cast<int64_t>(bytes)});
+}
+
 void tell_freed(void *data) {
   if (session) session->freed(data);
+  if (changes) changes->push_back({data, 0});
 }
 
 /* Allocations in this thread are a call's, as long as it lives. */

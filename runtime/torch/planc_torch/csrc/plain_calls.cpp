@@ -10,6 +10,9 @@
 
 #include <exception>
 #include <unordered_map>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "plain_memory.h"
 #include "plain_run.h"
@@ -235,6 +238,52 @@ PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
   return PyBool_FromLong(may);
 }
 
+/* Makes a storage one that can be emptied, where its memory is the allocator's and nobody else's, as that is of what
+ * was loaded from a file. False: it stays one that cannot. */
+PyObject *make_resizable(PyObject *, PyObject *storage) {
+  c10::StorageImpl *impl = impl_of(storage);
+  if (!impl) return nullptr;
+  if (impl->resizable()) return Py_NewRef(Py_True);
+  c10::Allocator *allocator = c10::GetAllocator(c10::DeviceType::CPU), *before = arenas().before;
+  c10::DeleterFnPtr deleter = impl->data_ptr().get_deleter();
+  bool is_its = deleter && (deleter == allocator->raw_deleter() || (before && deleter == before->raw_deleter()));
+  if (impl->device().type() != c10::DeviceType::CPU || !is_its) return Py_NewRef(Py_False);
+  impl->set_allocator(allocator);
+  impl->set_resizable(true);
+  return Py_NewRef(Py_True);
+}
+
+/* Gives the system what the allocator has got back and keeps. */
+PyObject *trim(PyObject *, PyObject *) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  return Py_NewRef(Py_None);
+}
+
+/* --- Allocations -------------------------------------------------------------------------------------------------- */
+
+/* Whether they are seen from now on. */
+PyObject *see_allocations(PyObject *, PyObject *) {
+  return PyBool_FromLong(install_allocator());
+}
+
+/* What a function gives for a tuple of arguments, and the list of what it allocates and frees in this thread: addresses
+ * and bytes, 0 where it is freed. */
+PyObject *allocations_of(PyObject *, PyObject *const *all, Py_ssize_t n) {
+  if (n != 2 || !PyTuple_Check(all[1])) return PyErr_Format(PyExc_TypeError, "function, arguments");
+  std::vector<Change> made, *outer = std::exchange(changes, &made);
+  Ref result(PyObject_CallObject(all[0], all[1]));
+  changes = outer;
+  if (!result) return nullptr;
+  Ref list(PyList_New(0));
+  for (const Change &change : made) {
+    Ref pair(Py_BuildValue("(NL)", PyLong_FromVoidPtr(change.data), static_cast<long long>(change.bytes)));
+    if (!list || !pair || PyList_Append(list.get(), pair.get())) return nullptr;
+  }
+  return list ? Py_BuildValue("(NN)", result.give(), list.give()) : nullptr;
+}
+
 /* --- The module --------------------------------------------------------------------------------------------------- */
 
 template <typename Function>
@@ -254,7 +303,12 @@ PyObject *framework_of(PyObject *self, void *) {
 }
 
 PyMethodDef watch_methods[] = {{"see_call", as_method(see_call), METH_FASTCALL, nullptr}, {}};
-PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr}, {}};
+PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr},
+                                {"allocations", as_method(allocations_of), METH_FASTCALL, nullptr},
+                                {"see_allocations", see_allocations, METH_NOARGS, nullptr},
+                                {"make_resizable", make_resizable, METH_O, nullptr},
+                                {"trim", trim, METH_NOARGS, nullptr},
+                                {}};
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
                               {"call", call_of_plan, METH_VARARGS, nullptr},
                               {"hand_out", hand_out, METH_O, nullptr},

@@ -84,7 +84,25 @@ int allocate(void *user, int32_t buffer, int64_t address) {
   });
 }
 
-/* An old extent that the new one overlaps is given up first, for which the data go beside the arena. */
+/* To an extent that overlaps the storage's own, at `from`. False: it is not to be had, and nothing is changed. */
+bool slide(Plan *plan, c10::StorageImpl *impl, int64_t from, int64_t to) {
+  Placing *placing = plan->placing;
+  int64_t bytes = static_cast<int64_t>(impl->nbytes());
+  {
+    std::lock_guard<std::mutex> lock(arenas().mutex);
+    placing->arena->extents.erase(from);
+  }
+  if (!clear(plan, to, bytes) || !take(placing, to, bytes, false)) {
+    take(placing, from, bytes, false);
+    name_extent(impl);
+    return false;
+  }
+  memmove(placing->arena->base + to, placing->arena->base + from, static_cast<size_t>(bytes));
+  impl->set_data_ptr(owned(placing->arena->base + to)).release_context();
+  name_extent(impl);
+  return true;
+}
+
 int move(void *user, int32_t buffer, int64_t address) {
   return guarded(user, 1, [buffer, address](Plan *plan) -> int {
     PyObject *storage = storage_in(plan, buffer);
@@ -93,6 +111,7 @@ int move(void *user, int32_t buffer, int64_t address) {
     const char *data = static_cast<const char *>(impl->data_ptr().get());
     int64_t at = is_in(plan->placing, impl) ? data - plan->placing->arena->base : -1, bytes = bytes_of(plan, buffer);
     bool overlaps = at >= 0 && address >= 0 && at < address + bytes && address < at + bytes;
+    if (overlaps && address != at && slide(plan, impl, at, address)) return 0;
     if (address < 0 || overlaps) move_out(plan->placing, impl);
     if (address >= 0) move_to(impl, memory_at(plan, address, bytes));
     return 0;

@@ -145,7 +145,9 @@ void forget_if_empty(Arenas &all, const std::shared_ptr<Arena> &arena, std::shar
   all.by_base.erase(gone->get()->base);
 }
 
-void tell_freed(void *data); /* placing.h */
+/* placing.h: what is told of the allocations of this thread. */
+void tell_allocated(void *data, size_t bytes);
+void tell_freed(void *data);
 
 void free_memory(void *data) {
   Arenas &all = arenas();
@@ -201,6 +203,7 @@ class PlacingAllocator final : public c10::Allocator {
     c10::DataPtr data = arenas().before->allocate(bytes);
     bool is_ours = data.compare_exchange_deleter(arenas().before->raw_deleter(), free_memory);
     (void)is_ours; /* else it is freed as it was to be */
+    tell_allocated(data.get(), bytes);
     return data;
   }
 };
