@@ -15,7 +15,8 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* By effort; and of a short search beside one of an effort, which hardly looks where to begin. */
+/* By effort; of a short search beside one of an effort, which hardly looks where to begin; and where nothing else has
+ * been found, at first and with more effort. */
 static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200, false},
                                        {400000000, 40000000, 400, 1500000, 800, false},
                                        {400000000, 400000000, 4000, 15000000, 8000, false},
@@ -63,20 +64,30 @@ static int32_t effort_of(const planc_problem *problem) {
   return problem->terms.first_will_do ? 0 : (int32_t)level - 1;
 }
 
+static planc_status find_anything(pl_priced *p, int32_t effort);
+
 /* Behind the standard effort each beside the smaller ones: so it is never slower, and what is interrupted has what they
- * have found. Where that is far from what no plan is faster than, or data go as far as storage, a short search may find
- * what is faster, as it looks coarser: with all of the memory, and with less. Where nothing has been found the least
- * effort is made, so that more of it fits as well. */
+ * have found. Where that is far from what no plan is faster than, or data go as far as storage, short searches may find
+ * what is faster, as they look coarser: with all of the memory, with less, and with what recomputes read kept. */
 static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   enum { STANDARD = PLANC_STANDARD_effort - 1, FAR = 10 };
   int32_t first = effort < STANDARD ? effort : STANDARD;
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
   for (int32_t k = first; k <= effort && pl_goes_on(p->watch); k++) PLANC_TRY(find_in_orders(p, &works[k]));
   if (!p->has_room || is_pointless(p) || !pl_goes_on(p->watch)) return NULL;
-  if (p->best_ns == INT64_MAX) return find_in_orders(p, &with_tails[effort > 0]);
+  if (p->best_ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || (p->best_ns - p->best_ns / FAR <= least_of(p) && !stores)) return NULL;
-  PLANC_TRY(find_in_orders(p, &short_with_tails));
-  return find_in_less(p);
+  PLANC_TRY(find_in_orders(p, &short_work));
+  PLANC_TRY(find_in_less(p));
+  return pl_goes_on(p->watch) ? find_in_orders(p, &short_with_tails) : NULL;
+}
+
+/* What fits with less effort fits with more. */
+static planc_status find_anything(pl_priced *p, int32_t effort) {
+  if (effort > 0) PLANC_TRY(find_in_orders(p, &works[0]));
+  if (p->best_ns == INT64_MAX && pl_goes_on(p->watch)) PLANC_TRY(find_in_orders(p, &with_tails[0]));
+  if (p->best_ns < INT64_MAX || effort == 0 || !pl_goes_on(p->watch)) return NULL;
+  return find_in_orders(p, &with_tails[1]);
 }
 
 /* The largest of the canonical budgets below another: sixteen to each power of two. */

@@ -1,6 +1,7 @@
 /* The search of `auto`: what it rehearses is what the walk states, byte for byte; what it finds fits, is the same each
  * time, and is no slower than where it began; and its addresses are searched for where greedy orders find none. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "planc/bound.h"
@@ -10,6 +11,7 @@
 #include "planner/base/code.h"
 #include "planner/bound/bound_ascent.h"
 #include "planner/choose/early_order.h"
+#include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/math.h"
@@ -299,6 +301,61 @@ START_TEST(reordered_is_no_slower) {
 }
 END_TEST
 
+/* --- What recomputes read ----------------------------------------------------------------------------------------- */
+
+enum { BLOCKS = 12, LARGE = 1000 };
+
+/* Blocks of a large tensor, which the backward pass reads, and a small one, which none but the next block does. */
+static planc_graph *blocks(void) {
+  static char text[1 << 14];
+  size_t at = (size_t)snprintf(text, sizeof text,
+                               "planc-graph: 1\nname: blocks\noutputs: [d0]\ntensors:\n  b0: input f32[N,10]\n"
+                               "  loss: f32[]\n  d%d: f32[N,10]\n",
+                               BLOCKS);
+  for (int k = 1; k <= BLOCKS; k++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "  a%d: f32[N,%d]\n  b%d: f32[N,10]\n  d%d: f32[N,10]\n", k,
+                           LARGE, k, k - 1);
+  at += (size_t)snprintf(text + at, sizeof text - at, "ops:\n");
+  for (int k = 1; k <= BLOCKS; k++)
+    at += (size_t)snprintf(text + at, sizeof text - at,
+                           "  - {op: wide%d, type: my.op, in: [b%d], out: [a%d]}\n"
+                           "  - {op: narrow%d, type: my.op, in: [a%d], out: [b%d]}\n",
+                           k, k - 1, k, k, k, k);
+  at += (size_t)snprintf(text + at, sizeof text - at,
+                         "  - {op: loss, type: my.op, in: [b%d], out: [loss]}\n"
+                         "  - {op: back%d, type: my.op, phase: backward, in: [loss], out: [d%d]}\n",
+                         BLOCKS, BLOCKS + 1, BLOCKS);
+  for (int k = BLOCKS; k >= 1; k--)
+    at += (size_t)snprintf(text + at, sizeof text - at,
+                           "  - {op: back%d, type: my.op, phase: backward, in: [a%d, d%d], out: [d%d]}\n", k, k, k,
+                           k - 1);
+  return graph_of(text);
+}
+
+/* Where three of the large tensors find room, each is computed again from the small one ahead of it, which stays for
+ * that, and not from the beginning, which the first of them is nearest to and the last one farthest from. */
+START_TEST(what_is_computed_again_is_not_computed_from_the_beginning) {
+  enum { BATCH = 64 };
+  planc_graph *graph = blocks();
+  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  problem.job.batch = problem.job.sub_batch = BATCH;
+  problem.terms.settings.no_swap = 1;
+  planc_plan *none = plan_of(&problem, "none");
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] =
+      none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - (BLOCKS - 3) * INT64_C(4) * LARGE * BATCH;
+  planc_plan *plan = plan_of(&problem, "priced");
+  ck_assert_ptr_nonnull(plan);
+  int32_t times = 0;
+  for (int32_t i = 0; i < plan->body.n; i++)
+    times += plan->body.instrs[i].op == PLANC_INSTR_exec && plan->body.instrs[i].recompute;
+  ck_assert_int_ge(times, BLOCKS - 3);
+  ck_assert_int_le(times, BLOCKS);
+  planc_plan_free(none);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("auto");
   TCase *tests = tcase_create("all");
@@ -309,6 +366,7 @@ int main(void) {
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
   tcase_add_test(tests, reordered_is_no_slower);
+  tcase_add_test(tests, what_is_computed_again_is_not_computed_from_the_beginning);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
