@@ -15,21 +15,17 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* By effort; of a short search beside one of an effort, which hardly looks where to begin; and where nothing else has
- * been found, at first and with more effort. */
-static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200, false},
-                                       {400000000, 40000000, 400, 1500000, 800, false},
-                                       {400000000, 400000000, 4000, 15000000, 8000, false},
-                                       {400000000, 4000000000, 40000, 15000000, 8000, false}};
-static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200, false},
-                            short_with_tails = {2000000, 4000000, 40, 200000, 200, true},
-                            with_tails[] = {{40000000, 4000000, 40, 500000, 200, true},
-                                            {400000000, 40000000, 400, 500000, 200, true}};
+/* By effort; and of a short search beside one of an effort, which hardly looks where to begin. */
+static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200},
+                                       {400000000, 40000000, 400, 1500000, 800},
+                                       {400000000, 400000000, 4000, 15000000, 8000},
+                                       {400000000, 4000000000, 40000, 15000000, 8000}};
+static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
 
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_with_efforts(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
-static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work);
+static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, bool tails);
 static planc_status find(pl_priced *p, const pl_priced_work *work);
 static planc_status set_up(pl_priced *p);
 static int64_t least_of(const pl_priced *p);
@@ -64,30 +60,51 @@ static int32_t effort_of(const planc_problem *problem) {
   return problem->terms.first_will_do ? 0 : (int32_t)level - 1;
 }
 
+static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
 
-/* Behind the standard effort each beside the smaller ones: so it is never slower, and what is interrupted has what they
- * have found. Where that is far from what no plan is faster than, or data go as far as storage, short searches may find
- * what is faster, as they look coarser: with all of the memory, with less, and with what recomputes read kept. */
-static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
-  enum { STANDARD = PLANC_STANDARD_effort - 1, FAR = 10 };
-  int32_t first = effort < STANDARD ? effort : STANDARD;
+/* Whether a search may find much that this has not. */
+static bool is_far(const pl_priced *p) {
+  enum { FAR = 10 };
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-  for (int32_t k = first; k <= effort && pl_goes_on(p->watch); k++) PLANC_TRY(find_in_orders(p, &works[k]));
-  if (!p->has_room || is_pointless(p) || !pl_goes_on(p->watch)) return NULL;
+  return p->best_ns - p->best_ns / FAR > least_of(p) || stores;
+}
+
+static bool may_find(const pl_priced *p) {
+  return p->has_room && !is_pointless(p) && pl_goes_on(p->watch);
+}
+
+/* Behind the standard effort each beside the smaller ones: so it is never slower, and what is interrupted has what they
+ * have found. */
+static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
+  enum { STANDARD = PLANC_STANDARD_effort - 1 };
+  int32_t first = effort < STANDARD ? effort : STANDARD;
+  PLANC_TRY(find_with_effort(p, first));
+  for (int32_t k = first + 1; k <= effort && pl_goes_on(p->watch); k++) {
+    PLANC_TRY(find_in_orders(p, &works[k], false));
+    if (may_find(p) && is_far(p)) PLANC_TRY(find_in_orders(p, &works[k], true));
+  }
+  return NULL;
+}
+
+/* Where what is found is far from what no plan is faster than, or data go as far as storage, short searches may find
+ * what is faster, as they look coarser: with all of the memory, with less, and with what recomputes read kept. */
+static planc_status find_with_effort(pl_priced *p, int32_t effort) {
+  PLANC_TRY(find_in_orders(p, &works[effort], false));
+  if (!may_find(p)) return NULL;
   if (p->best_ns == INT64_MAX) return find_anything(p, effort);
-  if (effort == 0 || (p->best_ns - p->best_ns / FAR <= least_of(p) && !stores)) return NULL;
-  PLANC_TRY(find_in_orders(p, &short_work));
+  if (effort == 0 || !is_far(p)) return NULL;
+  PLANC_TRY(find_in_orders(p, &short_work, false));
   PLANC_TRY(find_in_less(p));
-  return pl_goes_on(p->watch) ? find_in_orders(p, &short_with_tails) : NULL;
+  return pl_goes_on(p->watch) ? find_in_orders(p, &short_work, true) : NULL;
 }
 
 /* What fits with less effort fits with more. */
 static planc_status find_anything(pl_priced *p, int32_t effort) {
-  if (effort > 0) PLANC_TRY(find_in_orders(p, &works[0]));
-  if (p->best_ns == INT64_MAX && pl_goes_on(p->watch)) PLANC_TRY(find_in_orders(p, &with_tails[0]));
-  if (p->best_ns < INT64_MAX || effort == 0 || !pl_goes_on(p->watch)) return NULL;
-  return find_in_orders(p, &with_tails[1]);
+  if (effort > 0) PLANC_TRY(find_in_orders(p, &works[0], false));
+  for (int32_t k = 0; k <= effort && p->best_ns == INT64_MAX && pl_goes_on(p->watch); k++)
+    PLANC_TRY(find_in_orders(p, &works[k], true));
+  return NULL;
 }
 
 /* The largest of the canonical budgets below another: sixteen to each power of two. */
@@ -112,7 +129,7 @@ static planc_status find_in_less(pl_priced *p) {
     *less = canonical_below(*less);
     terms->beat_ns = beat_ns > 0 ? pl_min(beat_ns, p->best_ns) : p->best_ns;
     p->bound_ns[0] = p->bound_ns[1] = INT64_MAX;
-    status = find_in_orders(p, &short_work);
+    status = find_in_orders(p, &short_work, false);
     if (!p->has_room || is_pointless(p)) break;
   }
   terms->budgets[PLANC_MEMORY_DEVICE] = budget;
@@ -123,8 +140,9 @@ static planc_status find_in_less(pl_priced *p) {
 }
 
 /* In the graph's order, and where others are allowed with updates as early as can be. */
-static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work) {
+static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, bool tails) {
   p->early = false;
+  p->tails = tails;
   PLANC_TRY(find(p, work));
   if (!p->evaluator->problem->terms.settings.reorder || !pl_goes_on(p->watch)) return NULL;
   p->early = true;

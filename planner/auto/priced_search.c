@@ -58,7 +58,7 @@ planc_status pl_priced_search(pl_priced *p) {
   enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3, MOST_STEPS = 12 };
   pl_auto_search *s = &p->search;
   const planc_terms *terms = &p->evaluator->problem->terms;
-  pl_auto_search_in(s, p->room, p->work->tails);
+  pl_auto_search_in(s, p->room, p->tails);
   s->most_steps = s->rehearsal.steps + MOST_STEPS * p->work->changes + p->work->start;
   pl_auto_search_start(s, p->has_room ? p->work->start : 0);
   if (!p->has_room) return NULL;

@@ -8,7 +8,6 @@
  * and in values of the bound. */
 typedef struct pl_priced_work {
   int64_t start, changes, of_candidate, bound, most_values;
-  bool tails; /* may stay */
 } pl_priced_work;
 
 /* What is stated. */
@@ -26,6 +25,7 @@ typedef struct pl_priced {
   planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
+  bool tails; /* may stay (auto_gaps.h) */
   int64_t room;
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;

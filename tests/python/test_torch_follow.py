@@ -305,6 +305,26 @@ class HardTest(FollowTest):
         ours, others = losses[:6] + parameters(SimpleNamespace(made=made)), losses[6:] + parameters(SimpleNamespace(made=plain))
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(ours, others)))
 
+    def test_one_that_goes_while_another_runs_is_closed_behind_it(self):
+        recorded = self.record(cnn)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        first, second = cnn(), cnn()
+        dropped = [planc_torch.follow(plan, first.step)]
+        iteration = dropped[0].iteration
+        dropped[0](*first.example())
+        open_within = []
+
+        def step(*args):
+            dropped.clear()
+            open_within.append(iteration in planc_torch.following.SEEN.iterations)
+            return second.step(*args)
+        followed = planc_torch.follow(plan, step)
+        for _ in range(2):
+            followed(*second.example())
+        self.assertEqual(open_within, [True, False])
+        self.assertEqual(followed.left, {})
+        followed.close()
+
     def test_weights_that_other_processes_may_have_stay(self):
         made = cnn()
         made.model.share_memory()

@@ -1,6 +1,7 @@
 """What tests and benchmarks of planc_torch share: steps (torchsteps.py, steps_*.py) recorded, planned, run and compared."""
 
 import atexit
+import gc
 import json
 import os
 import subprocess
@@ -92,6 +93,7 @@ class Run:
         self.followed = planc_torch.follow(plan, self.made.step) if plan else self.made.step
         self.kept, self.metered, self.told = [], 0, []
         METER.seen = {}
+        gc.collect()  # what other runs have left goes now, and not while it is counted
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

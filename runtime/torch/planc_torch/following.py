@@ -48,8 +48,8 @@ class Followed:
         self.step, self.left, self.steps, self.told = step, {}, 0, set()
         self.warned = {}  # reasons by the number of the call
         self.iteration = Iteration(file, addresses)
-        self.is_open = True
-        SEEN.add(self.iteration)
+        self.is_open, self.seen = True, SEEN
+        self.seen.add(self.iteration)
 
     def __call__(self, *args, **kwargs):
         if not self.is_open:
@@ -57,6 +57,7 @@ class Followed:
         if not self.gets_its_turn():
             return self.beside_another(args, kwargs)
         try:
+            SEEN.close_dropped()
             with SEEN.running() as is_visit:
                 try:
                     return self.follow(args, kwargs)
@@ -159,15 +160,20 @@ class Followed:
             self.home()
             self.iteration.memory.close()
             self.is_open = False
-            SEEN.remove(self.iteration)
+            self.seen.remove(self.iteration)
 
     def __del__(self):
-        """Whoever lets go of a followed step without close(), by following anew say, keeps neither its memory nor its plan."""
-        if getattr(self, "is_open", False) and not sys.is_finalizing() and SEEN.one_thread.acquire(blocking=False):
-            try:
-                self.close()
-            finally:
-                SEEN.one_thread.release()
+        """Whoever lets go of a followed step without close(), by following anew say, keeps neither its memory nor its plan.
+        Where that is noticed while a step runs, it is closed ahead of the next one."""
+        if not getattr(self, "is_open", False) or sys.is_finalizing():
+            return
+        if self.seen.working or not self.seen.one_thread.acquire(blocking=False):
+            self.seen.dropped.append(self)
+            return
+        try:
+            self.close()
+        finally:
+            self.seen.one_thread.release()
 
     @property
     def counts(self):

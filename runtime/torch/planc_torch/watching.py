@@ -67,6 +67,7 @@ class Seen:
     def __init__(self):
         self.iterations, self.one_thread = [], threading.RLock()
         self.working = None  # what the thread sees that runs a step
+        self.dropped = []  # followed steps that nobody has any more and that are open still
         self.methods = Methods(SHARES + READS + STORAGES, self.see)
         self.threads = Threads(self)
         self.is_entered = False
@@ -113,6 +114,11 @@ class Seen:
 
     def remove(self, iteration):
         self.iterations.remove(iteration)
+
+    def close_dropped(self):
+        """By the thread that may run a step, ahead of it."""
+        while self.dropped and not self.working:
+            self.dropped.pop().close()
 
     @contextmanager
     def running(self):
