@@ -12,7 +12,7 @@ typedef struct gap_finder {
   const pl_walk *walk;
   const int32_t *latest; /* per instance: until when it can run again */
   pl_auto_gap *items;
-  int32_t n;
+  int32_t n, n_tails;
   int64_t *alone; /* by position */
 } gap_finder;
 
@@ -102,6 +102,7 @@ static planc_status add_tails(gap_finder *f, pl_arena *arena) {
                                      .bytes = pl_walk_bytes(buffer),
                                      .open = {[PL_AUTO_STAYS] = true, [PL_AUTO_AGAIN] = true},
                                      .is_tail = true};
+    f->n_tails++;
   }
   return NULL;
 }
@@ -146,6 +147,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
                         .alone = f->alone,
                         .n = f->n,
                         .n_fed = first_from[0],
+                        .n_tails = f->n_tails,
                         .items = f->items,
                         .first_from = first_from,
                         .of_use = of_use,

@@ -38,7 +38,8 @@ typedef struct pl_auto_gaps {
   const int32_t *latest; /* by instance: until when it can run again (pl_mark_restorable) */
   const int64_t *alone;  /* by position: bytes that its op takes by itself */
   int32_t n;
-  int32_t n_fed;             /* the first ones, whose way is PL_AUTO_COPIED */
+  int32_t n_fed; /* the first ones, whose way is PL_AUTO_COPIED */
+  int32_t n_tails;
   const pl_auto_gap *items;  /* by `from`, then by buffer */
   const int32_t *first_from; /* by position and one more: gaps that begin at p are from first_from[p] on */
   const int32_t *of_use;     /* by use of the order: the gap that ends there, -1 = none */

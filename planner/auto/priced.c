@@ -220,6 +220,9 @@ static planc_status explain(const pl_priced *p) {
     PLANC_TRY(
         planc_candidate_explain(p->best, "found for %s, a smaller budget", pl_size_format(p->budget_of_best, text)));
   PLANC_TRY(explain_moves(p));
+  if (p->of_best.n_kept > 0)
+    PLANC_TRY(planc_candidate_explain(p->best, "%" PRId32 " tensors are kept for what is computed again from them",
+                                      p->of_best.n_kept));
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
                                  " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",

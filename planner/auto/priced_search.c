@@ -105,11 +105,13 @@ static planc_status try_found(pl_priced *p, bool *out_holds) {
   enum { NEAR = 50, FAR = 10 };
   int64_t found_ns = p->search.best_score.ns;
   const planc_evaluator *evaluator = p->evaluator;
-  pl_priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed};
+  pl_priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed - p->gaps.n_tails};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
   bool fits_host = true;
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));
+  for (int32_t b = 0; b < p->gaps.trace->n_buffers; b++)
+    choice.n_kept += choice.absences.until[b] > planc_order_last(p->gaps.order, b);
   const pl_walk_room room = {pl_auto_search_found(&p->search) ? p->search.rehearsal.limit : PL_ROOM_NONE,
                              PL_RECEIVES_LATE};
   planc_status status = pl_priced_make(evaluator->problem, &choice, room, &next);

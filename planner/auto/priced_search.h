@@ -15,6 +15,7 @@ typedef struct pl_priced_choice {
   pl_absences absences;
   bool early;     /* in the order with updates as early as can be */
   int32_t n_gaps; /* that there is something to decide about in it */
+  int32_t n_kept; /* buffers that stay behind their last use for what is computed again */
 } pl_priced_choice;
 
 typedef struct pl_priced {
