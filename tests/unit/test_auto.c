@@ -96,19 +96,8 @@ typedef struct searched {
   pl_auto_search search;
 } searched;
 
-static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails) {
-  *s = (searched){.own = {0}};
-  ok(pl_walk_start_rounds(&s->walk, problem, problem->job.sub_batch, room, &s->own));
-  ok(pl_bound_model_make(&s->own, &problem->terms.settings, &s->arena, &s->model));
-  ok(pl_bound_ascend(&s->model, room.bytes, PL_BOUND_LEADS, VALUES, &s->arena, &s->prices, &s->found));
-  ok(pl_auto_gaps_make(&s->walk, &s->model, &s->arena, &s->gaps));
-  ok(pl_auto_search_new(&s->gaps, &s->prices, &s->found, &s->arena, &s->search));
-  pl_auto_search_in(&s->search, room.bytes, tails);
-}
-static void end(searched *s) {
-  planc_candidate_free(&s->own);
-  pl_arena_free(&s->arena);
-}
+static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails);
+static void end(searched *s);
 
 static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   planc_problem problem = problem_of(graph, INT64_C(1) << 40);
@@ -132,6 +121,20 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   pl_auto_search_start(s, 0);
   is_what_the_walk_states(s, &problem, room, &of.arena);
   end(&of);
+}
+
+static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails) {
+  *s = (searched){.own = {0}};
+  ok(pl_walk_start_rounds(&s->walk, problem, problem->job.sub_batch, room, &s->own));
+  ok(pl_bound_model_make(&s->own, &problem->terms.settings, &s->arena, &s->model));
+  ok(pl_bound_ascend(&s->model, room.bytes, PL_BOUND_LEADS, VALUES, &s->arena, &s->prices, &s->found));
+  ok(pl_auto_gaps_make(&s->walk, &s->model, &s->arena, &s->gaps));
+  ok(pl_auto_search_new(&s->gaps, &s->prices, &s->found, &s->arena, &s->search));
+  pl_auto_search_in(&s->search, room.bytes, tails);
+}
+static void end(searched *s) {
+  planc_candidate_free(&s->own);
+  pl_arena_free(&s->arena);
 }
 
 START_TEST(rehearsals_are_what_the_walk_states) {
