@@ -1,4 +1,5 @@
-/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that have an op inside, and tails. */
+/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that have an op inside, and tails; and what
+ * the user feeds to later ops. */
 #include <stdlib.h>
 
 #include "planner/auto/auto_wants.h"
@@ -11,11 +12,13 @@ enum { NONE = -1 };
 typedef struct gap_finder {
   const pl_walk *walk;
   const int32_t *latest; /* per instance: until when it can run again */
+  int32_t *first_version;
   pl_auto_gap *items;
   int32_t n, n_tails;
   int64_t *alone; /* by position */
 } gap_finder;
 
+static planc_status number_versions(const planc_trace *trace, pl_arena *arena, int32_t **out_first);
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap);
 static void add_fed(gap_finder *f);
 static planc_status add_tails(gap_finder *f, pl_arena *arena);
@@ -30,6 +33,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + 2 * (int64_t)walk->trace->n_buffers));
   PLANC_TRY(pl_mark_restorable(walk->order, false, arena, latest));
   f.latest = latest;
+  PLANC_TRY(number_versions(walk->trace, arena, &f.first_version));
   for (int32_t v = 0; v < model->n_versions; v++) {
     const pl_bound_version *version = &model->versions[v];
     for (int32_t k = version->first_gap; k < version->first_gap + version->n_gaps; k++)
@@ -42,6 +46,17 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   PLANC_TRY(check_copies(&f));
   if (f.n > 0) qsort(f.items, (size_t)f.n, sizeof *f.items, by_from);
   return index_gaps(&f, arena, out);
+}
+
+static planc_status number_versions(const planc_trace *trace, pl_arena *arena, int32_t **out_first) {
+  int32_t *first;
+  int64_t n = 0;
+  for (int32_t b = 0; b < trace->n_buffers; b++) n += (int64_t)trace->buffers[b].last_version + 1;
+  if (n > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "the graph has too many versions");
+  PLANC_TRY(PL_NEW(arena, &first, (int64_t)trace->n_buffers + 1));
+  for (int32_t b = 0; b < trace->n_buffers; b++) first[b + 1] = first[b] + trace->buffers[b].last_version + 1;
+  *out_first = first;
+  return NULL;
 }
 
 /* Gaps of the model may lie in the next period, which is like this one. What is only written there is not copied
@@ -88,11 +103,11 @@ static void add_fed(gap_finder *f) {
 static planc_status add_tails(gap_finder *f, pl_arena *arena) {
   const planc_order *order = f->walk->order;
   pl_auto_wants wants;
-  PLANC_TRY(pl_auto_wants_new(order, f->items, f->n, f->latest, arena, &wants));
+  PLANC_TRY(pl_auto_wants_new(order, f->first_version, f->items, f->n, f->latest, arena, &wants));
   pl_auto_wants_find(&wants, NULL);
   for (int32_t b = 0; b < order->trace->n_buffers; b++) {
     const planc_buffer *buffer = &order->trace->buffers[b];
-    int32_t last = planc_order_last(order, b), until = wants.until[wants.first_version[b] + buffer->last_version];
+    int32_t last = planc_order_last(order, b), until = wants.until[f->first_version[b] + buffer->last_version];
     bool ends = !(buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED | PLANC_BUFFER_RESULT));
     if (!ends || last == NONE || until <= last) continue;
     f->items[f->n++] = (pl_auto_gap){.buffer = b,
@@ -145,6 +160,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
                         .trace = f->walk->trace,
                         .order = order,
                         .alone = f->alone,
+                        .first_version = f->first_version,
                         .n = f->n,
                         .n_fed = first_from[0],
                         .n_tails = f->n_tails,

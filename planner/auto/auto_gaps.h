@@ -11,9 +11,10 @@
 typedef enum pl_auto_way {
   PL_AUTO_STAYS,  /* on the device */
   PL_AUTO_COPIED, /* on the host, from where it is copied back */
-  PL_AUTO_AGAIN, /* nowhere; behind a tail nobody asks for it. Else it is computed again, unless the host has it from an
-                    earlier gap; where another version needs it on its way back before, it stays from then on */
-  PL_AUTO_TWICE, /* the same, but it does not stay then: it is computed once more when it is needed itself */
+  PL_AUTO_AGAIN,  /* nowhere. In a tail only what is computed again asks for it. Else it is computed again, unless the
+                     host has it from an earlier gap; where another version needs it on its way back before, it stays
+                     from then on */
+  PL_AUTO_TWICE,  /* the same, but it does not stay then: it is computed once more when it is needed itself */
   PL_AUTO_N_WAYS
 } pl_auto_way;
 
@@ -35,8 +36,9 @@ typedef struct pl_auto_gaps {
   const pl_walk *walk; /* borrowed, as what follows of it */
   const planc_trace *trace;
   const planc_order *order;
-  const int32_t *latest; /* by instance: until when it can run again (pl_mark_restorable) */
-  const int64_t *alone;  /* by position: bytes that its op takes by itself */
+  const int32_t *latest;        /* by instance: until when it can run again (pl_mark_restorable) */
+  const int64_t *alone;         /* by position: bytes that its op takes by itself */
+  const int32_t *first_version; /* by buffer and one more: the number of its version 0 among all versions */
   int32_t n;
   int32_t n_fed; /* the first ones, whose way is PL_AUTO_COPIED */
   int32_t n_tails;
@@ -46,7 +48,8 @@ typedef struct pl_auto_gaps {
   const int32_t *of_access;  /* the same by access of the trace */
 } pl_auto_gaps;
 
-/* Those of the bound's model of the walk's order. In memory of `arena`; borrows the walk. */
+/* Those of the bound's model of the walk's order, and where the walk recomputes their tails. In memory of `arena`;
+ * borrows the walk. BAD_INPUT where copies take too long, or versions are too many, to be counted. */
 planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, pl_arena *arena, pl_auto_gaps *out);
 
 #endif

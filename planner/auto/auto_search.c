@@ -260,7 +260,7 @@ static void start_at_once(pl_auto_search *s, bool again) {
 
 /* Where the op stands that writes the version of a gap. */
 static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
-  return r->gaps->order->first[r->tables.writer[r->tables.first_version[gap->buffer] + gap->version]];
+  return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
 }
 
 /* Of each gap the way that costs less. A copy saves the bytes inside its gap wherever there are too many. */

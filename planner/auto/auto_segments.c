@@ -29,7 +29,7 @@ planc_status pl_auto_segments_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_
   return find_reach(out, crossing, arena);
 }
 
-/* By position: the bytes that the forward pass has made up to it and reads behind it. */
+/* By position: the bytes that the forward pass has used up to it and uses behind it, without what persists. */
 static planc_status find_crossing(const pl_auto_segments *s, pl_arena *arena, int64_t **out) {
   const planc_trace *trace = s->gaps->trace;
   int64_t *crossing;

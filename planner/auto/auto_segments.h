@@ -1,5 +1,6 @@
 /* Ways by segments of the forward pass: what crosses a cut stays, the rest is computed again, segment by segment, as by
- * checkpointing (Chen et al., 2016). Cuts are where fewest bytes cross, so that they fall between a model's blocks. */
+ * checkpointing (Chen et al., 2016). Cuts are where fewer bytes cross than at so many positions on either side, so that
+ * they fall between a model's blocks. */
 #ifndef PLANC_AUTO_AUTO_SEGMENTS_H
 #define PLANC_AUTO_AUTO_SEGMENTS_H
 
@@ -14,8 +15,9 @@ typedef struct pl_auto_segments {
 
 /* In memory of `arena`; borrows `gaps`. */
 planc_status pl_auto_segments_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_auto_segments *out);
-/* Cuts where the reach is at least that, and fills in the ways of what is computed again and, if it crosses a cut, of
- * what stays; so does the last segment, if it is kept. Others are as they were. Returns how many cuts there are. */
+/* Cuts where the reach is at least `reach`. Of what the forward pass makes and the backward pass reads, and of tails,
+ * what crosses a cut stays, and so does what the last segment makes if `keeps_last`; the rest is computed again. Fills
+ * in these ways; others are as they were. Returns how many cuts there are. */
 int32_t pl_auto_segments_set(pl_auto_segments *s, int32_t reach, bool keeps_last, uint8_t *ways);
 
 #endif

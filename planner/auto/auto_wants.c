@@ -8,15 +8,13 @@
 
 enum { NONE = -1 };
 
-static planc_status number_versions(pl_auto_wants *w, pl_arena *arena, int32_t *out_n);
 static void find_ends(const pl_auto_wants *w, const planc_instance *in, int32_t position, int32_t *end);
 static planc_status list_again(const planc_order *order, const int32_t *latest, pl_arena *arena, pl_auto_wants *w);
 
-planc_status pl_auto_wants_new(const planc_order *order, const pl_auto_gap *gaps, int32_t n_gaps, const int32_t *latest,
-                               pl_arena *arena, pl_auto_wants *out) {
-  *out = (pl_auto_wants){.trace = order->trace, .gaps = gaps, .n_gaps = n_gaps};
-  int32_t n_versions = 0, *tail, *end;
-  PLANC_TRY(number_versions(out, arena, &n_versions));
+planc_status pl_auto_wants_new(const planc_order *order, const int32_t *first_version, const pl_auto_gap *gaps,
+                               int32_t n_gaps, const int32_t *latest, pl_arena *arena, pl_auto_wants *out) {
+  *out = (pl_auto_wants){.trace = order->trace, .gaps = gaps, .n_gaps = n_gaps, .first_version = first_version};
+  int32_t n_versions = first_version[order->trace->n_buffers], *tail, *end;
   PLANC_TRY(PL_NEW(arena, &out->until, n_versions));
   PLANC_TRY(PL_NEW(arena, &end, n_versions));
   PLANC_TRY(PL_NEW(arena, &tail, n_versions));
@@ -27,18 +25,6 @@ planc_status pl_auto_wants_new(const planc_order *order, const pl_auto_gap *gaps
   out->end = end;
   out->tail = tail;
   return list_again(order, latest, arena, out);
-}
-
-static planc_status number_versions(pl_auto_wants *w, pl_arena *arena, int32_t *out_n) {
-  int32_t *first;
-  int64_t n = 0;
-  PLANC_TRY(PL_NEW(arena, &first, (int64_t)w->trace->n_buffers + 1));
-  for (int32_t b = 0; b < w->trace->n_buffers; b++) n += (int64_t)w->trace->buffers[b].last_version + 1;
-  if (n > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "the graph has too many versions");
-  for (int32_t b = 0; b < w->trace->n_buffers; b++) first[b + 1] = first[b] + w->trace->buffers[b].last_version + 1;
-  w->first_version = first;
-  *out_n = (int32_t)n;
-  return NULL;
 }
 
 static void find_ends(const pl_auto_wants *w, const planc_instance *in, int32_t position, int32_t *end) {

@@ -8,7 +8,8 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   int64_t n = gaps->order->n;
   *out = (pl_rehearsal){.gaps = gaps};
   PLANC_TRY(pl_rehearsal_tables_make(gaps, arena, &out->tables));
-  PLANC_TRY(pl_auto_wants_new(gaps->order, gaps->items, gaps->n, gaps->latest, arena, &out->wants));
+  PLANC_TRY(
+      pl_auto_wants_new(gaps->order, gaps->first_version, gaps->items, gaps->n, gaps->latest, arena, &out->wants));
   PLANC_TRY(PL_NEW(arena, &out->first_late, n));
   PLANC_TRY(PL_NEW(arena, &out->also_late, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->held, n));
@@ -20,7 +21,7 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   PLANC_TRY(PL_NEW(arena, &out->back, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->sends, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->apart, gaps->n));
-  PLANC_TRY(PL_NEW(arena, &out->on_host, out->tables.first_version[trace->n_buffers]));
+  PLANC_TRY(PL_NEW(arena, &out->on_host, gaps->first_version[trace->n_buffers]));
   PLANC_TRY(PL_NEW(arena, &out->resident, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->opened, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->next, trace->n_buffers));
@@ -48,7 +49,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   r->works = true;
   r->steps += pl_rehearsal_work(r);
   r->n_stones = r->n_runs = r->depth = 0;
-  memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
+  memset(r->on_host, 0, (size_t)r->gaps->first_version[n_buffers] * sizeof *r->on_host);
   for (int32_t b = 0; b < n_buffers; b++) r->stone_of[b] = NONE;
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
   memset(r->apart, 0, (size_t)r->gaps->n * sizeof *r->apart);

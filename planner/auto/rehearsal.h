@@ -1,6 +1,6 @@
 /* What a choice of ways does to memory, found without a schedule: the walk of absences.h, gone through with sizes
- * alone. Every version leaves right behind its last use ahead of a gap and is back right when it is needed, so that no
- * plan with these ways has fewer bytes. */
+ * alone. Every version leaves right behind its last use ahead of a gap and is back right when it is needed, and what a
+ * tail keeps goes behind the op that it may last be of use to, so that the walk has no fewer bytes with these ways. */
 #ifndef PLANC_AUTO_REHEARSAL_H
 #define PLANC_AUTO_REHEARSAL_H
 

@@ -1,5 +1,6 @@
 /* What runs again in a rehearsal (rehearsal.h): first which instances do, as planner/choose/restores.c finds them; then
- * what they hold, as far as it is known by then how long each needs it. */
+ * what is held while they run, when it is known how long each stone is needed, as planner/choose/absences.c opens and
+ * closes them. What changes there changes here: tests/unit/test_auto.c holds one to the other. */
 #include "planner/auto/rehearsal_state.h"
 
 static void ask_for_inputs(pl_rehearsal *r, int32_t instance, bool again);
@@ -112,15 +113,19 @@ static void write_in_place(pl_rehearsal *r, const planc_access *access) {
 
 static bool stays(pl_rehearsal *r, const pl_stone *stone);
 
-/* What is read later stays; the rest of what recomputes open goes behind the last that needs it. */
+static void keep_or_list(pl_rehearsal *r, int32_t number);
+
+/* What is read later stays; the rest of what recomputes open goes behind the last that needs it. What has come for a
+ * gap is what stays, whatever else holds the same in the end: the walk has it first. */
 static void keep_or_close(pl_rehearsal *r) {
   for (int32_t k = 0; k < r->n_stones; k++) {
-    pl_rehearsed_stone *stone = &r->stones[k];
-    r->stone_of[stone->is.buffer] = NONE;
-    if (stone->is_ahead) r->live += r->tables.bytes[stone->is.buffer];
-    if (stays(r, &stone->is)) continue;
-    stone->also_closing = r->runs[stone->is.last].first_closing;
-    r->runs[stone->is.last].first_closing = k;
+    if (!r->stones[k].is_ahead) continue;
+    r->live += r->tables.bytes[r->stones[k].is.buffer];
+    keep_or_list(r, k);
+  }
+  for (int32_t k = 0; k < r->n_stones; k++) {
+    r->stone_of[r->stones[k].is.buffer] = NONE;
+    if (!r->stones[k].is_ahead) keep_or_list(r, k);
   }
   for (int32_t k = 0, opened = 0; k < r->n_runs; k++) {
     for (; opened < r->runs[k].n_stones; opened++)
@@ -130,6 +135,13 @@ static void keep_or_close(pl_rehearsal *r) {
       r->live -= r->tables.bytes[r->stones[c].is.buffer];
   }
   r->n_stones = r->n_runs = 0;
+}
+
+static void keep_or_list(pl_rehearsal *r, int32_t number) {
+  pl_rehearsed_stone *stone = &r->stones[number];
+  if (stays(r, &stone->is)) return;
+  stone->also_closing = r->runs[stone->is.last].first_closing;
+  r->runs[stone->is.last].first_closing = number;
 }
 
 static bool stays(pl_rehearsal *r, const pl_stone *stone) {

@@ -8,7 +8,7 @@
 enum { NONE = -1 };
 
 static inline int32_t number_of(const pl_rehearsal *r, int32_t buffer, int32_t version) {
-  return r->tables.first_version[buffer] + version;
+  return r->gaps->first_version[buffer] + version;
 }
 
 static inline pl_stone *find_stone(const pl_rehearsal *r, int32_t buffer, int32_t version) {

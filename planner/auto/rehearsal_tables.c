@@ -9,7 +9,7 @@
 enum { NONE = -1 };
 
 static planc_status make_choices(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out);
-static planc_status make_versions(const planc_trace *trace, pl_arena *arena, pl_rehearsal_tables *out);
+static planc_status find_writers(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out);
 static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
 static planc_status mark_leaves(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
 
@@ -19,7 +19,7 @@ planc_status pl_rehearsal_tables_make(const pl_auto_gaps *gaps, pl_arena *arena,
   for (int32_t b = 0; b < gaps->trace->n_buffers; b++) bytes[b] = pl_walk_bytes(&gaps->trace->buffers[b]);
   out->bytes = bytes;
   PLANC_TRY(make_choices(gaps, arena, out));
-  PLANC_TRY(make_versions(gaps->trace, arena, out));
+  PLANC_TRY(find_writers(gaps, arena, out));
   PLANC_TRY(make_deaths(gaps->order, arena, out));
   return mark_leaves(gaps->order, arena, out);
 }
@@ -69,20 +69,15 @@ static int32_t add_choices(const pl_auto_gaps *gaps, int32_t position, pl_op_cho
 
 /* --- Versions and ends -------------------------------------------------------------------------------------------- */
 
-static planc_status make_versions(const planc_trace *trace, pl_arena *arena, pl_rehearsal_tables *out) {
-  int32_t *first, *writer;
-  int64_t n = 0;
-  for (int32_t b = 0; b < trace->n_buffers; b++) n += (int64_t)trace->buffers[b].last_version + 1;
-  if (n > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "the graph has too many versions");
-  PLANC_TRY(PL_NEW(arena, &first, (int64_t)trace->n_buffers + 1));
+static planc_status find_writers(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
+  const planc_trace *trace = gaps->trace;
+  int32_t *writer, n = gaps->first_version[trace->n_buffers];
   PLANC_TRY(PL_NEW(arena, &writer, n));
-  for (int32_t b = 0; b < trace->n_buffers; b++) first[b + 1] = first[b] + trace->buffers[b].last_version + 1;
-  for (int64_t v = 0; v < n; v++) writer[v] = NONE;
+  for (int32_t v = 0; v < n; v++) writer[v] = NONE;
   for (int32_t a = 0; a < trace->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
-    if (access->write >= 0) writer[first[access->buffer] + access->write] = access->instance;
+    if (access->write >= 0) writer[gaps->first_version[access->buffer] + access->write] = access->instance;
   }
-  out->first_version = first;
   out->writer = writer;
   return NULL;
 }

@@ -10,12 +10,11 @@ typedef struct pl_op_choice {
 } pl_op_choice;
 
 typedef struct pl_rehearsal_tables {
-  const pl_op_choice *choices;  /* of a position: the fastest first, each with less workspace than the one before */
-  const int32_t *first_choice;  /* by position and one more */
-  const int64_t *bytes;         /* by buffer, with alignment */
-  const int32_t *first_version; /* by buffer and one more: the number of its version 0 among all versions */
-  const int32_t *writer;        /* by version: the instance that makes it, -1 = none */
-  const int32_t *first_death;   /* by position and one more: buffers that are used there last begin so in `deaths` */
+  const pl_op_choice *choices; /* of a position: the fastest first, each with less workspace than the one before */
+  const int32_t *first_choice; /* by position and one more */
+  const int64_t *bytes;        /* by buffer, with alignment */
+  const int32_t *writer;       /* by version: the instance that makes it, -1 = none */
+  const int32_t *first_death;  /* by position and one more: buffers that are used there last begin so in `deaths` */
   const int32_t *deaths;
   const bool *leaves; /* by access: its buffer leaves until it is written next */
 } pl_rehearsal_tables;

@@ -1,5 +1,5 @@
-/* The plan of what runs again (restores.h): depth first, on what would be resident if it had been stated up to there.
- */
+/* The plan of what runs again (restores.h): depth first, by what would be resident had it been stated up to there. The
+ * rehearsal finds the same in its own tables (planner/auto/rehearsal_again.c). */
 #include "planner/choose/restores.h"
 
 #include "planner/choose/restorable.h"
@@ -88,7 +88,7 @@ static planc_status ask_for_inputs(pl_restores *r, int32_t instance, bool again)
   return NULL;
 }
 
-/* Whether all that a writer makes and something still reads is there already: another path has restored it. */
+/* Whether all that a writer makes is there already: another path has restored it. */
 static bool is_restored(const pl_restores *r, int32_t instance) {
   const planc_instance *in = &r->trace->instances[instance];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {

@@ -12,7 +12,7 @@ typedef struct pl_stone {
   int32_t buffer;
   int32_t version; /* that it holds in the end: it may be changed in place */
   int32_t fetched; /* that it is opened for to come from the host, -1 = none: it is written */
-  int32_t last;    /* the number of the last of them that needs it */
+  int32_t last;    /* the number of the last run that needs it */
   int32_t below;   /* the stone of the buffer that is opened before it, -1 = none */
 } pl_stone;
 
@@ -27,9 +27,9 @@ typedef struct pl_restores {
   VEC(pl_restoring_run) runs;
   VEC(pl_stone) stones; /* in the order in which they are opened */
   VEC(int32_t) stack;   /* instances that are to run again; -1 - i: those whose inputs have been asked for */
-  VEC(int32_t) changed; /* buffers whose open residency is changed in place */
+  VEC(int32_t) changed; /* buffers whose residency that is open ahead of all of them is written */
   int32_t *stone_of;    /* by buffer: the one that is opened last, -1 = none */
-  int32_t *instead;     /* by buffer that is changed: what its open residency holds then; else PL_UNCHANGED */
+  int32_t *instead;     /* by buffer: what that residency holds then; PL_UNCHANGED: what it held */
 } pl_restores;
 
 enum { PL_UNCHANGED = -2 };

@@ -85,40 +85,56 @@ static void is_what_the_walk_states(pl_auto_search *s, const planc_problem *prob
   planc_candidate_free(&candidate);
 }
 
-static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
-  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
-  planc_candidate own = {0};
-  pl_arena arena = {0};
+typedef struct searched {
+  planc_candidate own;
+  pl_arena arena;
   pl_walk walk;
   pl_bound_model model;
   pl_bound_prices prices;
   pl_bound_found found;
   pl_auto_gaps gaps;
-  pl_auto_search s;
+  pl_auto_search search;
+} searched;
+
+static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails);
+static void end(searched *s);
+
+static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
+  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  searched of;
   pl_walk_room room = {(INT64_C(1) << rand_below(rng, 24)) + 4096, PL_RECEIVES_LATE};
-  ok(pl_walk_start_rounds(&walk, &problem, problem.job.sub_batch, room, &own));
-  ok(pl_bound_model_make(&own, &problem.terms.settings, &arena, &model));
-  ok(pl_bound_ascend(&model, room.bytes, PL_BOUND_LEADS, VALUES, &arena, &prices, &found));
-  ok(pl_auto_gaps_make(&walk, &model, &arena, &gaps));
-  ok(pl_auto_search_new(&gaps, &prices, &found, &arena, &s));
-  pl_auto_search_in(&s, room.bytes, rand_below(rng, 4) != 0);
+  begin(&of, &problem, room, rand_below(rng, 4) != 0);
+  pl_auto_search *s = &of.search;
   for (int k = 0; k < 4; k++) {
-    for (int32_t g = gaps.n_fed; g < gaps.n; g++) {
-      s.ways[g] = (uint8_t)rand_below(rng, PL_AUTO_N_WAYS);
-      if (!gaps.items[g].open[s.ways[g]]) s.ways[g] = PL_AUTO_STAYS;
+    for (int32_t g = of.gaps.n_fed; g < of.gaps.n; g++) {
+      s->ways[g] = (uint8_t)rand_below(rng, PL_AUTO_N_WAYS);
+      if (!of.gaps.items[g].open[s->ways[g]]) s->ways[g] = PL_AUTO_STAYS;
     }
-    is_what_the_walk_states(&s, &problem, room, &arena);
+    is_what_the_walk_states(s, &problem, room, &of.arena);
   }
-  pl_auto_search_start(&s, WORK);
-  is_what_the_walk_states(&s, &problem, room, &arena);
-  int64_t first = pl_auto_search_found(&s) ? s.best_score.ns : INT64_MAX;
-  pl_auto_search_improve(&s, CHANGES, 2000);
-  ck_assert_int_le(s.best_score.ns, first);
-  is_what_the_walk_states(&s, &problem, room, &arena);
-  pl_auto_search_start(&s, 0);
-  is_what_the_walk_states(&s, &problem, room, &arena);
-  planc_candidate_free(&own);
-  pl_arena_free(&arena);
+  pl_auto_search_start(s, WORK);
+  is_what_the_walk_states(s, &problem, room, &of.arena);
+  int64_t first = pl_auto_search_found(s) ? s->best_score.ns : INT64_MAX;
+  pl_auto_search_improve(s, CHANGES, 2000);
+  ck_assert_int_le(s->best_score.ns, first);
+  is_what_the_walk_states(s, &problem, room, &of.arena);
+  pl_auto_search_start(s, 0);
+  is_what_the_walk_states(s, &problem, room, &of.arena);
+  end(&of);
+}
+
+static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails) {
+  *s = (searched){.own = {0}};
+  ok(pl_walk_start_rounds(&s->walk, problem, problem->job.sub_batch, room, &s->own));
+  ok(pl_bound_model_make(&s->own, &problem->terms.settings, &s->arena, &s->model));
+  ok(pl_bound_ascend(&s->model, room.bytes, PL_BOUND_LEADS, VALUES, &s->arena, &s->prices, &s->found));
+  ok(pl_auto_gaps_make(&s->walk, &s->model, &s->arena, &s->gaps));
+  ok(pl_auto_search_new(&s->gaps, &s->prices, &s->found, &s->arena, &s->search));
+  pl_auto_search_in(&s->search, room.bytes, tails);
+}
+static void end(searched *s) {
+  planc_candidate_free(&s->own);
+  pl_arena_free(&s->arena);
 }
 
 START_TEST(rehearsals_are_what_the_walk_states) {
@@ -132,6 +148,53 @@ START_TEST(rehearsals_are_what_the_walk_states) {
   ck_assert_int_ge(n_stated, (int64_t)5 * GRAPHS);
   ck_assert_int_ge(n_restored, GRAPHS);
   ck_assert_int_ge(n_held, GRAPHS);
+}
+END_TEST
+
+/* To restore e, a writes b's first version again; to restore r, the second comes from the host, where it is for g2; and
+ * to restore c, i makes the second of the first once more. */
+static const char made_and_copied[] =
+    "planc-graph: 1\n"
+    "name: g\n"
+    "outputs: [h]\n"
+    "tensors:\n"
+    "  x: input f32[N,1000]\n"
+    "  b: f32[N,1000]\n"
+    "  e: f32[N,1000]\n"
+    "  c: f32[N,1000]\n"
+    "  r: f32[N,1000]\n"
+    "  loss: f32[N,1000]\n"
+    "  d: f32[]\n"
+    "  h: f32[]\n"
+    "ops:\n"
+    "  - {op: a, type: my.op, in: [x], out: [b]}\n"
+    "  - {op: e, type: my.op, in: [b], out: [e]}\n"
+    "  - {op: i, type: my.op, in: [b], out: [b, c]}\n"
+    "  - {op: r, type: my.op, in: [b], out: [r]}\n"
+    "  - {op: l, type: my.op, in: [x], out: [loss]}\n"
+    "  - {op: l2, type: my.op, in: [x], out: [loss]}\n"
+    "  - {op: g, type: my.op, phase: backward, in: [c, r, e], out: [d]}\n"
+    "  - {op: g2, type: my.op, phase: backward, in: [b, d], out: [h]}\n";
+
+START_TEST(what_is_made_again_beside_its_copy_is_rehearsed) {
+  planc_graph *graph = graph_of(made_and_copied);
+  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  pl_walk_room room = {4096, PL_RECEIVES_LATE}; /* so that nothing fits, and the ways are taken that are given */
+  int32_t b = storage_named(graph, "b"), n_again = 0;
+  searched s;
+  begin(&s, &problem, room, true);
+  for (int32_t g = s.gaps.n_fed; g < s.gaps.n; g++) {
+    const pl_auto_gap *gap = &s.gaps.items[g];
+    bool is_copied = s.gaps.trace->buffers[gap->buffer].storage == b;
+    s.search.ways[g] = is_copied ? PL_AUTO_COPIED : PL_AUTO_AGAIN;
+    if (!gap->open[s.search.ways[g]]) s.search.ways[g] = PL_AUTO_STAYS;
+    n_again += s.search.ways[g] == PL_AUTO_AGAIN;
+  }
+  is_what_the_walk_states(&s.search, &problem, room, &s.arena);
+  ck_assert_int_eq(n_again, 3); /* e, c and r */
+  ck_assert_int_eq(n_restored, 1);
+  end(&s);
+  planc_graph_free(graph);
 }
 END_TEST
 
@@ -362,6 +425,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, rehearsals_are_what_the_walk_states);
+  tcase_add_test(tests, what_is_made_again_beside_its_copy_is_rehearsed);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
