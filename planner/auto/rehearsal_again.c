@@ -6,7 +6,6 @@
 static void ask_for_inputs(pl_rehearsal *r, int32_t instance, bool again);
 static bool is_restored(const pl_rehearsal *r, int32_t instance);
 static void run_again(pl_rehearsal *r, int32_t instance);
-
 static void keep_or_close(pl_rehearsal *r);
 
 void pl_rehearsal_restore(pl_rehearsal *r, int32_t instance) {
@@ -24,7 +23,7 @@ void pl_rehearsal_restore(pl_rehearsal *r, int32_t instance) {
       ask_for_inputs(r, asked, true);
     }
   }
-  keep_or_close(r);
+  if (r->works) keep_or_close(r);
 }
 
 static void ask_for_inputs(pl_rehearsal *r, int32_t instance, bool again) {
@@ -111,8 +110,6 @@ static void write_in_place(pl_rehearsal *r, const planc_access *access) {
     r->resident[access->buffer] = access->write;
 }
 
-static bool stays(pl_rehearsal *r, const pl_stone *stone);
-
 static void keep_or_list(pl_rehearsal *r, int32_t number);
 
 /* What is read later stays; the rest of what recomputes open goes behind the last that needs it. What has come for a
@@ -136,6 +133,8 @@ static void keep_or_close(pl_rehearsal *r) {
   }
   r->n_stones = r->n_runs = 0;
 }
+
+static bool stays(pl_rehearsal *r, const pl_stone *stone);
 
 static void keep_or_list(pl_rehearsal *r, int32_t number) {
   pl_rehearsed_stone *stone = &r->stones[number];

@@ -39,6 +39,7 @@ typedef struct run {
   VEC(int32_t) stones;        /* residencies that restores opened, by stone */
   VEC(int32_t) first_closing; /* by run of the restores: a stone that it is the last to need and that does not stay */
   VEC(int32_t) also_closing;  /* by stone: another such, NONE = none */
+  VEC(int32_t) staying;       /* stones that do */
 } run;
 
 static planc_status run_order(pl_walk *walk, void *context);
@@ -90,6 +91,7 @@ static planc_status run_order(pl_walk *walk, void *context) {
   VEC_FREE(&r.stones);
   VEC_FREE(&r.first_closing);
   VEC_FREE(&r.also_closing);
+  VEC_FREE(&r.staying);
   return status;
 }
 
@@ -173,8 +175,10 @@ static planc_status restore_inputs(run *r, int32_t instance) {
     PLANC_TRY(exec_again(r, &r->ahead.runs.data[k]));
     PLANC_TRY(close_behind(r, k));
   }
-  for (int32_t k = 0; k < r->ahead.stones.len; k++)
-    if (stays(r, k, instance)) r->held[r->ahead.stones.data[k].buffer] = r->stones.data[k];
+  for (int64_t k = 0; k < r->staying.len; k++) {
+    int32_t stone = r->staying.data[k];
+    r->held[r->ahead.stones.data[stone].buffer] = r->stones.data[stone];
+  }
   return NULL;
 }
 
@@ -197,13 +201,16 @@ static bool stays(const run *r, int32_t number, int32_t instance) {
 }
 
 static planc_status find_closing(run *r, int32_t instance) {
-  r->first_closing.len = r->also_closing.len = 0;
+  r->first_closing.len = r->also_closing.len = r->staying.len = 0;
   for (int64_t k = 0; k < r->ahead.runs.len; k++) VEC_PUSH(&r->first_closing, NONE);
   for (int32_t k = 0; k < r->ahead.stones.len; k++) {
     int32_t *first = &r->first_closing.data[r->ahead.stones.data[k].last];
     bool closes = !stays(r, k, instance);
     VEC_PUSH(&r->also_closing, closes ? *first : NONE);
-    if (closes) *first = k;
+    if (closes)
+      *first = k;
+    else
+      VEC_PUSH(&r->staying, k);
   }
   return NULL;
 }

@@ -61,7 +61,8 @@ class Again:
                 for name, a in zip(names, self.args)]
 
 
-def is_of_several_processes(storage):
+def is_shared(storage):
+    """Whether other processes have it, too, which may be so since it was bound."""
     return storage.device.type == "cpu" and storage.is_shared()
 
 
@@ -146,7 +147,7 @@ class Memory:
         if storage.nbytes() != self.bytes[buffer]:
             return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
-        if buffer in self.lasting and (is_of_several_processes(storage) or not (
+        if buffer in self.lasting and (is_shared(storage) or not (
                 can_be_emptied(storage) or self.make_resizable(storage))):
             self.pinned.add(buffer)
             self.staying.add(self.names[buffer])
@@ -162,10 +163,6 @@ class Memory:
             if buffer is not None:
                 self.pinned.add(buffer)
                 self.handed_out[storage_of(tensor)._cdata] = StorageWeakRef(storage_of(tensor))
-
-    def is_shared(self, storage):
-        """Whether other processes have it, too, which may be so since it was bound."""
-        return self.device == "cpu" and storage.is_shared()
 
     def recall(self, call, function, args, kwargs):
         self.again[call] = Again(function, args, kwargs, self.device)
@@ -209,7 +206,7 @@ class Memory:
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
         what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
-        self.staying |= {self.names[b] for b in self.pinned & self.lasting if self.is_shared(self.storages[b])}
+        self.staying |= {self.names[b] for b in self.pinned & self.lasting if is_shared(self.storages[b])}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
         ghosts = dict(self.ghosts)
@@ -233,7 +230,7 @@ class Memory:
         storage = self.storages.get(buffer)
         if storage is None or buffer in self.pinned or storage.nbytes() != self.bytes[buffer]:
             return None
-        if self.is_shared(storage):
+        if is_shared(storage):
             self.pinned.add(buffer)
             return None
         return storage.data_ptr()
