@@ -11,9 +11,8 @@ PYTHON ?= python3
 
 CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(CFLAGS) $(EXTRA_CFLAGS) -Iinclude -Isrc -I.
-# The reference numerics of the host backend and fitted models must not depend on how the compiler contracts expressions.
-$(BUILD)/runtime/%.o $(BUILD)/src/cost/%.o $(BUILD)/counted/src/cost/%.o: ALL_CFLAGS += -ffp-contract=off
+# Numerics of the host backend, fitted models and prices must not depend on how the compiler contracts expressions.
+ALL_CFLAGS = -std=c11 -ffp-contract=off -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(CFLAGS) $(EXTRA_CFLAGS) -Iinclude -Isrc -I.
 # Loops over elements become vector code at this level only.
 $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 

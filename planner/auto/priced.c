@@ -10,6 +10,7 @@
 #include "planner/auto/priced_search.h"
 #include "planner/base/code.h"
 #include "planner/base/goes_on.h"
+#include "planner/bound/bound_certify.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
@@ -179,6 +180,8 @@ static int64_t values_for(const pl_priced *p, const pl_bound_model *model) {
   return pl_clamp(p->work->bound / (model->n + model->n_gaps + 1), LEAST, p->work->most_values);
 }
 
+static planc_status certify(pl_priced *p, const pl_bound_model *model);
+
 static planc_status set_up(pl_priced *p) {
   const planc_problem *problem = p->evaluator->problem;
   pl_bound_model model;
@@ -189,12 +192,23 @@ static planc_status set_up(pl_priced *p) {
   PLANC_TRY(pl_priced_start_walk(&p->walk, problem, p->early, room, &p->own));
   PLANC_TRY(pl_bound_model_make(&p->own, &problem->terms.settings, &p->arena, &model));
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
-  PLANC_TRY(pl_bound_ascend(&model, p->room, PL_BOUND_LEADS, values_for(p, &model), &p->arena, &prices, &found));
-  int64_t *bound = &p->bound_ns[p->early];
-  *bound = *bound == INT64_MAX ? found.ns : pl_max(*bound, found.ns);
+  PLANC_TRY(certify(p, &model));
+  PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
   p->search.watch = p->watch;
+  return NULL;
+}
+
+/* Once for each order and budget. */
+static planc_status certify(pl_priced *p, const pl_bound_model *model) {
+  enum { VALUES = 40 };
+  int64_t *bound_ns = &p->bound_ns[p->early];
+  pl_bound_prices prices;
+  pl_bound_found found;
+  if (*bound_ns < INT64_MAX) return NULL;
+  PLANC_TRY(pl_bound_certify(model, p->room, p->has_room ? VALUES : 1, &p->arena, &prices, &found));
+  *bound_ns = found.ns;
   return NULL;
 }
 

@@ -6,7 +6,7 @@
 #include "plan/one_job.h"
 #include "planner/base/asked.h"
 #include "planner/base/code.h"
-#include "planner/bound/bound_ascent.h"
+#include "planner/bound/bound_certify.h"
 #include "planner/choose/sub_batch.h"
 
 static planc_status find(const planc_problem *problem, const planc_candidate *candidate, int32_t effort,
@@ -83,13 +83,12 @@ static planc_status find(const planc_problem *problem, const planc_candidate *ca
 
 /* How many values are looked at for a model: fewer for a larger one, but some. */
 static int64_t values_for(const pl_bound_model *model, int32_t effort) {
-  enum { WORK = 200000, MOST = 80, LEAST = 64, MORE = 10 };
+  enum { WORK = 400000, MOST = 40, LEAST = 40, MORE = 4 };
   int64_t times = 1;
   for (int32_t k = 0; k < effort; k++) times *= MORE;
   return pl_clamp(times * WORK / (model->n + model->n_gaps + 1), LEAST, times * MOST);
 }
 
-/* What any effort certifies holds, and a greater one may certify less than a smaller one. */
 static planc_status find_time(const planc_problem *problem, const pl_bound_model *model, int32_t effort,
                               pl_arena *arena, planc_bound *out) {
   pl_bound_prices prices;
@@ -97,16 +96,12 @@ static planc_status find_time(const planc_problem *problem, const pl_bound_model
   int64_t budget = problem->terms.budgets[PLANC_MEMORY_DEVICE];
   int64_t room = budget - pl_reserved(&problem->terms, problem->job.profile);
   bool fits = budget >= out->least_bytes;
-  for (int32_t e = fits ? 0 : effort; e <= effort; e++) {
-    PLANC_TRY(
-        pl_bound_ascend(model, room, PL_BOUND_CERTIFIES, fits ? values_for(model, e) : 1, arena, &prices, &found));
-    out->ideal_ns = found.ideal_ns;
-    out->values = pl_add_saturate(out->values, found.values);
-    if (!fits) return refuse(problem, out);
-    if (e > 0 && found.ns <= out->time_ns) continue;
-    out->time_ns = found.ns;
-    out->gib_ns = found.gib_ns;
-  }
+  PLANC_TRY(pl_bound_certify(model, room, fits ? values_for(model, effort) : 1, arena, &prices, &found));
+  out->ideal_ns = found.ideal_ns;
+  out->values = found.values;
+  if (!fits) return refuse(problem, out);
+  out->time_ns = found.ns;
+  out->gib_ns = found.gib_ns;
   return NULL;
 }
 

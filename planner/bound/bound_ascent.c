@@ -6,10 +6,8 @@
  * prices with a nearer target.
  *
  * Prices of memory and of links have units of their own. How large a step of the one is beside that of the other
- * decides how soon the search ends, and which is best differs from graph to graph: so the search takes turns with four.
- * Where links are slow prices of memory end high, near what copies cost, and those of the links have to rise together:
- * there it takes larger steps of memory as well, begins with one price for the whole period, and spreads the slopes of
- * a copy over all slots of about the same price, more widely at first. */
+ * decides how soon the search ends, and which is best differs from graph to graph: so the search takes turns with
+ * four. */
 #include "planner/bound/bound_ascent.h"
 
 #include <string.h>
@@ -19,10 +17,7 @@ enum {
   FINER = 4,  /* times as many groups in the next level */
   CYCLES = 2, /* through all units, in each level */
   FEWEST_STEPS = 32,
-  SLOW = 3, /* links, on which copying all of the room takes so many periods */
-  N_OF_COPIES = 2,
-  N_OF_ROOM = 4,
-  MOST_UNITS = N_OF_COPIES + N_OF_ROOM,
+  N_UNITS = 4,
   PATIENCE = 15, /* steps without something better until the target comes nearer */
   N_PUSHES = 4   /* of the links: in and out, in slots of ops and behind them */
 };
@@ -31,14 +26,11 @@ typedef struct fraction {
   int32_t of, parts;
 } fraction;
 
-/* Of the price of a byte that is what it costs to copy it out and in. */
-static const fraction of_copies[N_OF_COPIES] = {{1, 1}, {3, 10}};
 /* Of the price of a byte at which all of the room costs the whole period. */
-static const fraction of_room[N_OF_ROOM] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
+static const fraction of_room[N_UNITS] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
 
 typedef struct ascent {
   const pl_bound_model *model;
-  pl_bound_aim aim;
   pl_arena *arena;
   pl_bound_value value;
   pl_bound_prices now, *best;
@@ -46,10 +38,7 @@ typedef struct ascent {
   int64_t ideal_ns; /* the value without prices */
   int64_t values;   /* that were looked at */
   int64_t unit;     /* parts of a ns for a byte */
-  int64_t units[MOST_UNITS];
-  int32_t n_units;
-  int32_t fewest_groups;
-  bool slow_links;
+  int64_t units[N_UNITS];
   int32_t n_groups;
   int32_t *group;      /* by position */
   int32_t *top;        /* by group: where most would be live if everything stayed, -1 = it has no op */
@@ -60,50 +49,32 @@ typedef struct ascent {
 } ascent;
 
 static planc_status start(ascent *a, int64_t room);
-static int64_t launches_ns(const pl_bound_model *model);
-static int64_t price_of_gib(const pl_bound_model *model, const pl_bound_prices *prices);
 static void climb_levels(ascent *a, int64_t most_values);
-static void set_units(ascent *a, int64_t most_values);
+static void set_units(ascent *a);
 static int64_t n_climbs(const ascent *a);
 static void set_groups(ascent *a, int32_t n_groups);
 static void climb(ascent *a, int64_t unit, bool again, int64_t most_values);
 
-planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, pl_bound_aim aim, int64_t most_values,
-                             pl_arena *arena, pl_bound_prices *out_prices, pl_bound_found *out) {
-  ascent a = {.model = model, .aim = aim, .arena = arena, .best = out_prices};
+planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
+                             pl_bound_prices *out_prices, pl_bound_found *out) {
+  ascent a = {.model = model, .arena = arena, .best = out_prices};
   PLANC_TRY(start(&a, room));
   if (room > 0 && model->n > 0) climb_levels(&a, most_values);
-  *out = (pl_bound_found){.ns = pl_max((int64_t)(a.best_value >> PL_PRICE_BITS), launches_ns(model)),
-                          .ideal_ns = a.ideal_ns,
-                          .values = a.values,
-                          .gib_ns = price_of_gib(model, out_prices)};
+  *out = pl_bound_found_of(model, out_prices, a.best_value, a.ideal_ns, a.values);
   return NULL;
 }
 
 /* From few prices to one for each op. */
 static void climb_levels(ascent *a, int64_t most_values) {
   int32_t n = a->model->n;
-  set_units(a, most_values);
+  set_units(a);
   int64_t each = pl_max(most_values / n_climbs(a), FEWEST_STEPS);
-  for (int64_t groups = a->fewest_groups, last = 0; last < n; groups *= FINER) {
+  for (int64_t groups = FEWEST_GROUPS, last = 0; last < n; groups *= FINER) {
     last = groups;
     set_groups(a, (int32_t)pl_min(groups, n));
-    for (int32_t c = 0; c < CYCLES * a->n_units && a->values < most_values; c++)
-      climb(a, a->units[c % a->n_units], c >= a->n_units, pl_min(each, most_values - a->values));
+    for (int32_t c = 0; c < CYCLES * N_UNITS && a->values < most_values; c++)
+      climb(a, a->units[c % N_UNITS], c >= N_UNITS, pl_min(each, most_values - a->values));
   }
-}
-
-/* The host launches every op of an iteration, one after the other. */
-static int64_t launches_ns(const pl_bound_model *model) {
-  return pl_mul_saturate(model->n, model->device.launch_ns);
-}
-
-/* A byte more is paid back at every position. */
-static int64_t price_of_gib(const pl_bound_model *model, const pl_bound_prices *prices) {
-  pl_signed_wide sum = 0;
-  for (int32_t p = 0; p < model->n; p++) sum += prices->byte[p];
-  sum = (sum * (INT64_C(1) << 30) >> PL_PRICE_BITS) + 1;
-  return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
 static void look(ascent *a) {
@@ -134,35 +105,14 @@ static planc_status start(ascent *a, int64_t room) {
 
 static int64_t n_climbs(const ascent *a) {
   int64_t n_levels = 1;
-  for (int64_t groups = a->fewest_groups; groups < a->model->n; groups *= FINER) n_levels++;
-  return n_levels * CYCLES * a->n_units;
+  for (int64_t groups = FEWEST_GROUPS; groups < a->model->n; groups *= FINER) n_levels++;
+  return n_levels * CYCLES * N_UNITS;
 }
 
-static int64_t price_of_copies(const planc_device *device) {
-  int64_t out = device->links[PLANC_ROUTE_D2H].bytes_per_second, in = device->links[PLANC_ROUTE_H2D].bytes_per_second;
-  return pl_add_saturate(out > 0 ? pl_muldiv_floor(PL_PRICE_ONE, PL_NS, out) : 0,
-                         in > 0 ? pl_muldiv_floor(PL_PRICE_ONE, PL_NS, in) : 0);
-}
-
-static void add_units(ascent *a, int64_t price, const fraction *parts, int32_t n) {
-  for (int32_t k = 0; k < n; k++)
-    a->units[a->n_units++] = pl_add_saturate(pl_muldiv_floor(price, parts[k].of, parts[k].parts), 1);
-}
-
-/* What helps where links are slow needs more climbs: without values for them it does not begin with it. */
-static void set_units(ascent *a, int64_t most_values) {
+static void set_units(ascent *a) {
   int64_t room = pl_muldiv_floor(a->ideal_ns, PL_PRICE_ONE, a->value.room);
-  int64_t copies = price_of_copies(&a->model->device);
-  if (a->aim == PL_BOUND_CERTIFIES && copies / SLOW > room) {
-    add_units(a, copies, of_copies, N_OF_COPIES);
-    add_units(a, room, of_room, N_OF_ROOM);
-    a->fewest_groups = 1;
-    a->slow_links = most_values / n_climbs(a) >= FEWEST_STEPS;
-    if (a->slow_links) return;
-  }
-  a->n_units = 0;
-  add_units(a, room, of_room, N_OF_ROOM);
-  a->fewest_groups = FEWEST_GROUPS;
+  for (int32_t k = 0; k < N_UNITS; k++)
+    a->units[k] = pl_add_saturate(pl_muldiv_floor(room, of_room[k].of, of_room[k].parts), 1);
 }
 
 /* Stretches of about equal time. */
@@ -197,12 +147,11 @@ static int64_t first_delta(const ascent *a, bool again) {
 }
 
 static void climb(ascent *a, int64_t unit, bool again, int64_t most_values) {
-  enum { GROWTH = 4, ALIKE = 20, ALIKE_AGAIN = 100 };
+  enum { GROWTH = 4 };
   int64_t delta_ns = first_delta(a, again);
   int32_t waited = 0;
   pl_signed_wide reached = -1;
   a->unit = unit;
-  if (a->slow_links) a->value.alike = again ? ALIKE_AGAIN : ALIKE;
   go_back(a);
   for (int64_t k = 0; k < most_values; k++) {
     pl_signed_wide length;

@@ -12,7 +12,6 @@ typedef struct pl_bound_scratch {
   int64_t *again;        /* by slot: what is paid of an op's time there; PL_PRICE_ONE and more in slots of ops */
   int64_t *bring;        /* by slot: a byte's price of a copy in there */
   pl_range_least least_back, least_leave, least_send, least_again, least_bring;
-  pl_range_spread over_back, over_leave, over_send; /* bytes copied */
   int64_t *kept; /* by position and one more: bytes that stay from there on, or no longer */
   pl_signed_wide *with_copy,
       *without; /* by gap of a version and one more: the least from there on, if the host has it or not */
@@ -74,9 +73,6 @@ planc_status pl_bound_value_new(const pl_bound_model *model, int64_t room, pl_ar
   PLANC_TRY(new_slots(model, arena, &s->send, &s->least_send));
   PLANC_TRY(new_slots(model, arena, &s->again, &s->least_again));
   PLANC_TRY(new_slots(model, arena, &s->bring, &s->least_bring));
-  PLANC_TRY(pl_range_spread_new(arena, 2 * n_slots(model), &s->over_back));
-  PLANC_TRY(pl_range_spread_new(arena, 2 * n_slots(model), &s->over_leave));
-  PLANC_TRY(pl_range_spread_new(arena, 2 * n_slots(model), &s->over_send));
   PLANC_TRY(new_gaps(most, arena, s));
   PLANC_TRY(PL_NEW(arena, &out->ways, model->n_gaps));
   out->scratch = s;
@@ -90,7 +86,6 @@ static void add_op(pl_bound_value *v, const pl_bound_prices *prices, int32_t pos
 static void add_fed(pl_bound_value *v, const pl_bound_copy *copy);
 static void add_result(pl_bound_value *v, const pl_bound_copy *copy);
 static void add_version(pl_bound_value *v, const pl_bound_version *version);
-static void settle(pl_bound_value *v);
 static void sum_kept(pl_bound_value *v);
 
 void pl_bound_value_find(pl_bound_value *v, const pl_bound_prices *prices) {
@@ -105,7 +100,6 @@ void pl_bound_value_find(pl_bound_value *v, const pl_bound_prices *prices) {
   for (int32_t k = 0; k < model->n_fed; k++) add_fed(v, &model->fed[k]);
   for (int32_t k = 0; k < model->n_results; k++) add_result(v, &model->results[k]);
   for (int32_t k = 0; k < model->n_versions; k++) add_version(v, &model->versions[k]);
-  if (v->alike > 0) settle(v);
   sum_kept(v);
 }
 
@@ -122,11 +116,6 @@ static int64_t byte_price(const planc_device *device, const planc_link *link, in
   int64_t duplex = device->duplex_ppm;
   int64_t shared = duplex > PL_PPM / 2 ? pl_muldiv_floor(other, PL_PPM - duplex, duplex) : other;
   return link->bytes_per_second > 0 ? pl_muldiv_floor(own + shared, PL_NS, link->bytes_per_second) : 0;
-}
-
-/* What a byte's price is above the least where it is taken to be the same. */
-static int64_t about(const pl_bound_value *v, planc_route route) {
-  return byte_price(&v->model->device, &v->model->device.links[route], PL_PRICE_ONE / v->alike, 0);
 }
 
 static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
@@ -152,10 +141,6 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
   pl_range_least_build(&s->least_send, s->send);
   pl_range_least_build(&s->least_again, s->again);
   pl_range_least_build(&s->least_bring, s->bring);
-  if (v->alike == 0) return;
-  pl_range_spread_build(&s->over_back, &s->least_back, about(v, PLANC_ROUTE_H2D));
-  pl_range_spread_build(&s->over_leave, &s->least_leave, about(v, PLANC_ROUTE_D2H));
-  pl_range_spread_build(&s->over_send, &s->least_send, about(v, PLANC_ROUTE_D2H));
 }
 
 /* --- Slopes ------------------------------------------------------------------------------------------------------- */
@@ -199,62 +184,20 @@ static void sum_kept(pl_bound_value *v) {
 
 /* --- Copies ------------------------------------------------------------------------------------------------------- */
 
-/* In the cheapest slot of a window, or in all that are about as cheap: where links are slow prices end flat, and the
- * slopes of single slots would only raise one after the other. */
-typedef struct copy_window {
-  int32_t first, end, least;
-} copy_window;
-
-/* What all copies come to has 62 bits. */
-static int64_t spread_bytes(const pl_bound_value *v, int64_t bytes) {
-  const pl_bound_model *model = v->model;
-  return pl_min(bytes, (INT64_C(1) << 62) / ((int64_t)model->n_gaps + model->n_fed + model->n_results));
-}
-
-static void copy_out(pl_bound_value *v, const copy_window *w, int64_t bytes) {
-  if (v->alike > 0)
-    pl_range_spread_give(&v->scratch->over_send, w->first, w->end, w->least, spread_bytes(v, bytes));
-  else
-    slope_of_copy(v, w->least, PLANC_ROUTE_D2H, bytes);
+static void copy_out(pl_bound_value *v, int32_t slot, int64_t bytes) {
+  slope_of_copy(v, slot, PLANC_ROUTE_D2H, bytes);
 }
 
 /* And kept until then, from `first` on. */
-static void leave(pl_bound_value *v, const copy_window *w, int32_t first, int64_t bytes) {
-  if (v->alike > 0) {
-    int64_t some = spread_bytes(v, bytes);
-    pl_range_spread_give(&v->scratch->over_leave, w->first, w->end, w->least, some);
-    v->scratch->kept[first] += some;
-  } else {
-    slope_of_copy(v, w->least, PLANC_ROUTE_D2H, bytes);
-    keep(v, first, w->least / 2 + 1, bytes);
-  }
+static void leave(pl_bound_value *v, int32_t slot, int32_t first, int64_t bytes) {
+  slope_of_copy(v, slot, PLANC_ROUTE_D2H, bytes);
+  keep(v, first, slot / 2 + 1, bytes);
 }
 
 /* And kept from then on, up to `end`. */
-static void copy_in(pl_bound_value *v, const copy_window *w, int32_t end, int64_t bytes) {
-  if (v->alike > 0) {
-    int64_t some = spread_bytes(v, bytes);
-    pl_range_spread_give(&v->scratch->over_back, w->first, w->end, w->least, some);
-    v->scratch->kept[end] -= some;
-  } else {
-    slope_of_copy(v, w->least, PLANC_ROUTE_H2D, bytes);
-    keep(v, (w->least + 1) / 2, end, bytes);
-  }
-}
-
-static void settle(pl_bound_value *v) {
-  pl_bound_scratch *s = v->scratch;
-  pl_range_spread_settle(&s->over_back);
-  pl_range_spread_settle(&s->over_leave);
-  pl_range_spread_settle(&s->over_send);
-  for (int32_t slot = 0; slot < 2 * n_slots(v->model); slot++) {
-    int64_t back = pl_range_spread_at(&s->over_back, slot), left = pl_range_spread_at(&s->over_leave, slot);
-    int64_t out = left + pl_range_spread_at(&s->over_send, slot);
-    s->kept[(slot + 1) / 2] += back;
-    s->kept[slot / 2 + 1] -= left;
-    if (back > 0) slope_of_copy(v, slot, PLANC_ROUTE_H2D, back);
-    if (out > 0) slope_of_copy(v, slot, PLANC_ROUTE_D2H, out);
-  }
+static void copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes) {
+  slope_of_copy(v, slot, PLANC_ROUTE_H2D, bytes);
+  keep(v, (slot + 1) / 2, end, bytes);
 }
 
 /* --- Ops and what comes and goes ---------------------------------------------------------------------------------- */
@@ -281,13 +224,13 @@ static void add_fed(pl_bound_value *v, const pl_bound_copy *copy) {
   const pl_bound_scratch *s = v->scratch;
   int32_t slot = pl_range_least_of(&s->least_back, 2 * copy->from, 2 * copy->to);
   v->value += (pl_signed_wide)copy->bytes * (s->bytes_before[copy->to] + s->back[slot]);
-  copy_in(v, &(copy_window){2 * copy->from, 2 * copy->to, slot}, copy->to, copy->bytes);
+  copy_in(v, slot, copy->to, copy->bytes);
 }
 
 static void add_result(pl_bound_value *v, const pl_bound_copy *copy) {
   int32_t slot = pl_range_least_of(&v->scratch->least_send, 2 * copy->from, 2 * copy->to);
   v->value += (pl_signed_wide)copy->bytes * v->scratch->send[slot];
-  copy_out(v, &(copy_window){2 * copy->from, 2 * copy->to, slot}, copy->bytes);
+  copy_out(v, slot, copy->bytes);
 }
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
@@ -393,16 +336,14 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
     }
     if (way != PL_BOUND_COPIED) continue;
     if (!on_host) {
-      int32_t first = s->leaves_later[k] ? gap->from : version->written;
-      const copy_window out = {2 * first + 1, s->leaves_later[k] ? 2 * gap->to : 2 * gap->from + 1, s->send_slot[k]};
       if (s->leaves_later[k])
-        leave(v, &out, gap->from + 1, version->bytes);
+        leave(v, s->send_slot[k], gap->from + 1, version->bytes);
       else
-        copy_out(v, &out, version->bytes);
+        copy_out(v, s->send_slot[k], version->bytes);
     }
     on_host = true;
     if (s->back_slot[k] < 0) continue;
-    copy_in(v, &(copy_window){2 * gap->from + 1, 2 * gap->to, s->back_slot[k]}, gap->to, version->bytes);
+    copy_in(v, s->back_slot[k], gap->to, version->bytes);
   }
 }
 

@@ -14,7 +14,6 @@
 #include "planner/bound/bound_model.h"
 #include "util/math.h"
 #include "util/range_least.h"
-#include "util/range_spread.h"
 
 enum { PL_PRICE_BITS = 32 };
 #define PL_PRICE_ONE (INT64_C(1) << PL_PRICE_BITS)
@@ -36,11 +35,9 @@ typedef enum pl_bound_way { PL_BOUND_STAYS, PL_BOUND_COPIED, PL_BOUND_AGAIN } pl
 typedef struct pl_bound_value {
   const pl_bound_model *model; /* borrowed */
   int64_t room;                /* bytes for operands, workspaces and what stays */
-  int32_t alike; /* slopes of a copy are spread over all slots whose prices are above the least by less than such a part
-                    of the highest price; 0 = they are of the cheapest slot */
-  pl_signed_wide value;   /* parts of a ns */
-  pl_bound_prices slopes; /* byte: bytes; in and out: ns */
-  pl_bound_way *ways;     /* by gap */
+  pl_signed_wide value;        /* parts of a ns */
+  pl_bound_prices slopes;      /* byte: bytes; in and out: ns */
+  pl_bound_way *ways;          /* by gap */
   struct pl_bound_scratch *scratch;
 } pl_bound_value;
 

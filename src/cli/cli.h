@@ -53,8 +53,8 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
 /* The device where nothing names one. */
 #define CLI_DEFAULT_DEVICE "h100"
 
-/* How long the bound is looked for that a plan states: 10 ms for a thousand ops. */
-enum { CLI_BOUND_EFFORT = 0 };
+/* How long the bound is looked for that a plan states: 50 ms for a thousand ops. */
+enum { CLI_BOUND_EFFORT = 1 };
 
 /* A planning problem with everything it borrows. */
 typedef struct cli_setup {

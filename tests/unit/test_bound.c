@@ -2,18 +2,19 @@
  * peak, nor than what any prices at all do, and no plan made by hand is. The least of a range is what looking at all of
  * it finds. */
 #include <check.h>
+#include <string.h>
 
 #include "cost/profile.h"
 #include "planc/bound.h"
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "planner/bound/bound_cuts.h"
 #include "planner/bound/bound_value.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/math.h"
 #include "util/range_least.h"
-#include "util/range_spread.h"
 
 enum { GRAPHS = 60, BUDGETS = 4, RANDOM_PRICES = 12 };
 
@@ -249,35 +250,64 @@ START_TEST(least_of_range) {
 }
 END_TEST
 
-/* Each amount is all given, in equal parts, to the least of its range, and to no other. */
-START_TEST(spread_over_range) {
-  enum { MOST = 70, GIVEN = 20, ABOUT_DEPTH = 8 };
-  uint64_t rng = 47;
-  for (int32_t n = 1; n <= MOST; n++) {
+static double random_between(uint64_t *rng, double low, double high) {
+  enum { STEPS = 1000 };
+  return low + (high - low) * (double)rand_below(rng, STEPS + 1) / STEPS;
+}
+
+/* The height of the lowest cut at a point. */
+static double lowest_at(const pl_bound_cuts *cuts, const double *point) {
+  double lowest = 0;
+  for (int32_t k = 0; k < cuts->n; k++) {
+    double height = cuts->heights[k];
+    for (int32_t d = 0; d < cuts->n_dims; d++) height += cuts->slopes[k * cuts->n_dims + d] * point[d];
+    if (k == 0 || height < lowest) lowest = height;
+  }
+  return lowest;
+}
+
+static bool is_allowed(const pl_bound_cuts *cuts, const double *center, double radius, const double *point) {
+  const double nearly = 1e-7;
+  for (int32_t d = 0; d < cuts->n_dims; d++)
+    if (point[d] < -nearly || point[d] > center[d] + radius + nearly || point[d] < center[d] - radius - nearly)
+      return false;
+  for (int32_t k = cuts->first_pair; k < cuts->first_pair + cuts->n_pairs; k++)
+    if (point[k] + point[k + cuts->n_pairs] > 1 + nearly) return false;
+  return true;
+}
+
+/* The highest point is allowed, is as high as is said, and no other that is tried is higher: any, and such as are a
+ * little to a side of it. Weights are those of a mean. */
+START_TEST(highest_under_cuts) {
+  enum { ROUNDS = 150, MOST_DIMS = 7, MOST_CUTS = 20, TRIES = 3000 };
+  const double nearly = 1e-6;
+  uint64_t rng = 5;
+  for (int round = 0; round < ROUNDS; round++) {
     pl_arena arena = {0};
-    pl_range_least tree;
-    pl_range_spread spread;
-    int64_t values[MOST];
-    for (int32_t i = 0; i < n; i++) values[i] = rand_below(&rng, 4);
-    ok(pl_range_least_new(&arena, n, &tree));
-    ok(pl_range_spread_new(&arena, n, &spread));
-    pl_range_least_build(&tree, values);
-    for (int k = 0; k < GIVEN; k++) {
-      int32_t first = (int32_t)rand_below(&rng, n), end = first + 1 + (int32_t)rand_below(&rng, n - first);
-      int32_t least = pl_range_least_of(&tree, first, end);
-      int64_t amount = rand_below(&rng, 100000), sum = 0, n_least = 0;
-      for (int32_t i = first; i < end; i++) n_least += values[i] == values[least];
-      pl_range_spread_build(&spread, &tree, 0);
-      pl_range_spread_give(&spread, first, end, least, amount);
-      pl_range_spread_settle(&spread);
-      for (int32_t i = 0; i < n; i++) {
-        int64_t given = pl_range_spread_at(&spread, i), part = amount / n_least;
-        bool is_least = first <= i && i < end && values[i] == values[least];
-        sum += given;
-        ck_assert(is_least ? part - ABOUT_DEPTH <= given && given <= part + ABOUT_DEPTH : given == 0);
+    pl_bound_cuts cuts;
+    double center[MOST_DIMS] = {0}, slopes[MOST_DIMS], point[MOST_DIMS], other[MOST_DIMS];
+    int32_t n_pairs = (int32_t)rand_below(&rng, 3),
+            n = 2 * n_pairs + 1 + (int32_t)rand_below(&rng, MOST_DIMS - 2 * n_pairs);
+    ok(pl_bound_cuts_new(MOST_DIMS, MOST_CUTS, &arena, &cuts));
+    pl_bound_cuts_begin(&cuts, n, n - 2 * n_pairs, n_pairs);
+    while (cuts.n < MOST_CUTS) {
+      for (int32_t d = 0; d < n; d++) slopes[d] = rand_chance(&rng, 30) ? 0 : random_between(&rng, -2, 2);
+      ck_assert(pl_bound_cuts_add(&cuts, random_between(&rng, 0, 1), slopes));
+      double radius = random_between(&rng, 0.01, 2), weights = 0;
+      double height = pl_bound_cuts_highest(&cuts, center, radius, point);
+      ck_assert(is_allowed(&cuts, center, radius, point));
+      ck_assert_double_eq_tol(height, lowest_at(&cuts, point), nearly);
+      for (int32_t k = 0; k < cuts.n; k++) weights += cuts.weights[k];
+      ck_assert_double_eq_tol(weights, 1, nearly);
+      for (int k = 0; k < TRIES / MOST_CUTS; k++) {
+        double away = k % 2 == 0 ? 0.05 : 2 * radius;
+        for (int32_t d = 0; d < n; d++)
+          other[d] = (k % 2 == 0 ? point[d] : center[d]) + random_between(&rng, -away, away);
+        if (is_allowed(&cuts, center, radius, other)) ck_assert_double_le(lowest_at(&cuts, other), height + nearly);
       }
-      ck_assert_int_eq(sum, amount);
+      if (rand_chance(&rng, 50)) memcpy(center, point, sizeof center);
     }
+    ck_assert(!pl_bound_cuts_add(&cuts, 0, slopes));
     pl_arena_free(&arena);
   }
 }
@@ -293,7 +323,7 @@ int main(void) {
   tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, least_is_refused_below);
   tcase_add_test(tests, least_of_range);
-  tcase_add_test(tests, spread_over_range);
+  tcase_add_test(tests, highest_under_cuts);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

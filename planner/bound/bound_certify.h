@@ -1,0 +1,13 @@
+/* The search for prices that certify much (bound_value.h): the highest point under cuts (bound_cuts.h), with a few
+ * prices at first (bound_space.h), and then with more, where too much is on the device or on a link at these. */
+#ifndef PLANC_BOUND_BOUND_CERTIFY_H
+#define PLANC_BOUND_BOUND_CERTIFY_H
+
+#include "planner/bound/bound_found.h"
+
+/* Finds prices, in memory of `arena`; at most so many values are looked at, but for one without prices. With more
+ * values it certifies as much or more: it does the same, and goes on. */
+planc_status pl_bound_certify(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
+                              pl_bound_prices *out_prices, pl_bound_found *out);
+
+#endif
