@@ -34,6 +34,7 @@ typedef struct search {
   int64_t step;   /* budgets that differ by less, above what fails, are the same to the policy */
   int64_t growth; /* the part of a budget that comes on top where what was asked for did not do */
   bool misled;    /* a budget that was asked for has failed */
+  bool fills;     /* a unit less than a plan that fills its budget did as well */
   planc_least *found;
 } search;
 
@@ -94,6 +95,7 @@ static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
   s->terms.budgets[s->memory] = budget;
   planc_status status = s->of->make(s->of->user, &s->target, &plan);
   if (!status) {
+    s->fills |= s->of->fills && s->found->plan && budget == s->found->bytes - PLANC_ALIGNMENT;
     keep(s, budget, plan);
     *out_next = next_below(s);
     return NULL;
@@ -139,13 +141,19 @@ static int64_t more(search *s) {
   return pl_add_saturate(s->fails, part);
 }
 
+static int64_t twice(const search *s) {
+  return whole_units(s, pl_add_saturate(s->fails, s->fails - s->floor));
+}
+
 /* The budget to try after one that failed. Where nothing fits yet, that is what the failure asks for, or more once that
- * has not been enough, and the target's own where nothing is known; else halfway to what fits. */
+ * has not been enough, and the target's own where nothing is known; else halfway to what fits. A policy
+ * that takes what there is may then ask for far too much: not more than twice what fails is tried. */
 static int64_t next_above(search *s, planc_shortage shortage) {
   bool known = shortage.memory == s->memory && shortage.bytes > s->fails;
   int64_t asked = known ? whole_units(s, shortage.bytes) : 0;
   if (s->found->plan) return known && asked < s->found->bytes ? asked : middle(s);
   if (s->fails <= s->floor && !known && s->asked > s->floor) return s->asked;
+  if (s->of->fills && s->misled && known) return pl_min(asked, twice(s));
   if (!known && s->memory != PLANC_MEMORY_DEVICE && shortage.memory != s->memory) return NO_LIMIT;
   int64_t grown = s->misled || !known ? more(s) : 0;
   s->misled = true;
@@ -153,10 +161,11 @@ static int64_t next_above(search *s, planc_shortage shortage) {
 }
 
 /* The budget to try after one that fits: a plan that fills it may be the smallest, then a unit less fails; one that
- * needs much less is tried there; one that follows the budget is halved down to what fails. */
+ * needs much less is tried there; one that follows the budget, or fills whatever there is, is halved down to what
+ * fails. */
 static int64_t next_below(const search *s) {
   int64_t budget = s->found->bytes, peak = taken(s, s->found->plan), between = middle(s);
-  if (peak == budget) return budget - PLANC_ALIGNMENT;
+  if (peak == budget && !s->fills) return budget - PLANC_ALIGNMENT;
   bool much = budget - peak >= (budget - s->fails) / WORTH_IT;
   int64_t next = much && peak > s->fails ? peak : between;
   return next > s->fails ? next : s->fails + PLANC_ALIGNMENT;
@@ -208,6 +217,7 @@ planc_status planc_find_least(const planc_problem *problem, const planc_policy *
   const by_policy by = {problem, policy};
   const planc_target target = planc_target_of(problem);
   pl_least_of of = {.make = make_by_policy, .user = &by, .name = policy->name};
+  of.fills = (policy->supports & PLANC_POLICY_SEARCHES) != 0;
   PLANC_TRY(pl_find_least(&target, &of, memory, failed, out));
   out->is_least &= !searches_longer(problem, policy);
   return NULL;

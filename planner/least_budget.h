@@ -12,6 +12,7 @@ typedef struct pl_least_of {
   const void *user;
   const char *name; /* of who plans, for messages */
   int32_t most;     /* plans that may be made; 0 = PLANC_LEAST_PLANS */
+  bool fills;       /* its plans may take whatever there is */
   int64_t first;    /* the budget to begin with where no failure is known; 0 = none */
 } pl_least_of;
 
