@@ -54,6 +54,9 @@ class CommandTest(unittest.TestCase):
             "its argument": ("small.py:41: aten.add_.Tensor writes a tensor that the step was given", 3,
                              f"{SMALL}:writes_its_argument"),
             "a thread": ("small.py:49: the step starts a thread", 3, f"{SMALL}:starts_a_thread"),
+            "a generator": ("small.py:71: the step gives a generator, which runs only as values are taken", 3, f"{SMALL}:gives_losses"),
+            "a coroutine": ("small.py:75: the step gives a coroutine, which runs only when it is awaited", 3, f"{SMALL}:is_awaited"),
+            "no backward pass": ("only_reads: the step makes no backward pass", 3, f"{SMALL}:only_reads"),
             "arguments": ("small.py:68: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
                           "--example", "example_that_raises"),
             "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
@@ -69,6 +72,7 @@ class CommandTest(unittest.TestCase):
                 line = [*arguments, "--planc", os.path.join(BUILD, "planc"), "--device", device, "--output", output]
                 self.assertEqual(planc_torch.__main__.run(line), code)
                 self.assertIn(sentence, told.getvalue())
+                self.assertNotIn("Traceback", told.getvalue())
                 self.assertEqual(self.left(), [])
 
     def test_arguments_of_the_steps_file(self):

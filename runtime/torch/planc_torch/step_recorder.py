@@ -12,6 +12,7 @@ which call is which.
 """
 
 import gc
+import inspect
 import threading
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -38,6 +39,9 @@ NOTED = ("tolist", "__repr__", "__format__")
 # Stands for an optimizer: whether it is asked for an update.
 ASKED = SimpleNamespace(step=lambda *args, **kwargs: True)
 COUNTS_NODES = hasattr(torch._C, "_current_autograd_node") and hasattr(torch.autograd, "_get_sequence_nr")
+# What a step may give instead of running, what it is known by, and when it would run.
+LAZY = (("generator", inspect.isgenerator, "as values are taken from it"),
+        ("generator", inspect.isasyncgen, "as values are taken from it"), ("coroutine", inspect.isawaitable, "when it is awaited"))
 # Functions of several calls that look into their second argument in none of them: sizes of batches, and where to cut.
 SIZED_BY = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pad_packed_sequence", "tensor_split")
 
@@ -109,8 +113,8 @@ class StepRecorder(Recorder):
         for tensor in given:
             if not self.is_number(tensor):
                 self.know(tensor, "input" if self.is_new(tensor) else "buffer")  # what no call made came from the user
-        if self.standing is None and not self.clearing:
-            self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
+        if not self.clearing:
+            self.note_standing()
         before = len(self.calls)
         super().note(function, args, kwargs, result, cost)
         if len(self.calls) == before:
@@ -120,6 +124,10 @@ class StepRecorder(Recorder):
         call.described = described(function, given)
         if made_for and call.phase == PHASES[1]:
             call.module, call.place = made_for[0], f"{made_for[1]} ({call.phase})"
+
+    def note_standing(self):
+        if self.standing is None:
+            self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
 
     def node_of_call(self):
         """Module and line of the forward call that a call of a backward pass is for, None of others. PyTorch 2 numbers the nodes
@@ -257,7 +265,14 @@ class StepRecorder(Recorder):
 
 def run_iteration(step, args):
     """Its name ends the search for the user's line (torch_refusals.users_line)."""
-    return step(*args)
+    result = step(*args)
+    for kind, is_one, when in LAZY:
+        if is_one(result):
+            if hasattr(result, "close"):
+                result.close()  # which else is told of as never awaited
+            raise CannotExport(f"{definition(step)}: the step gives a {kind}, which runs only {when}; let the step be a function that "
+                               "runs the iteration to its end and returns")
+    return result
 
 
 def record(step, make_args, device, has_elements=True):
@@ -279,6 +294,7 @@ def record(step, make_args, device, has_elements=True):
         recorder.clock = clock_of(device) if has_elements else None
         result = run_iteration(step, args)
         recorder.phase, recorder.knows_scratch, recorder.clock = None, recorder.clock is not None, None
+        recorder.note_standing()  # where it made none
         if recorder.has_skipped:
             recorder.refuse("GradScaler finds infinite gradients in this run, so that the optimizer makes no update; give it a "
                             "smaller init_scale", recorder.source)

@@ -68,4 +68,16 @@ def example_that_raises():
     return torch.zeros(2) @ torch.zeros(3)
 
 
+def gives_losses(x, y):
+    yield step(x, y)
+
+
+async def is_awaited(x, y):
+    return step(x, y)
+
+
+def only_reads(x, y):
+    return model[0].weight.detach().tolist()
+
+
 not_a_function = 3
