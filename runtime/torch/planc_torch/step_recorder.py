@@ -21,8 +21,9 @@ from types import SimpleNamespace
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
+from .calls import (END, OUTSIDE, READ, SHARES, STORAGE, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
+from .handed_out import is_forgotten
 from .methods import Methods
 from .no_driver import has_driver
 from .scratch import clock_of
@@ -144,13 +145,19 @@ class StepRecorder(Recorder):
 
     def see_read(self, name, tensor, run):
         """The step reads a tensor in no call, or gets hold of its memory."""
-        if not self.phase or self.aside or not self.counts(tensor):
+        if not self.phase or self.aside or not self.has_part(tensor) or is_forgotten(name):
             return run()
         if name in SHARES:
             self.refuse(f"{name} hands out a tensor's memory, which a plan may take away; use tolist() or item()")
         self.note_read_of(name, tensor)
         with self.looking_away():
             return run()
+
+    def has_part(self, tensor):
+        """Whether a tensor, or a storage, is one of the device that has elements."""
+        if isinstance(tensor, STORAGE):
+            return tensor.device.type == self.device and tensor.nbytes() > 0
+        return self.counts(tensor)
 
     def refuse_streams(self):
         """A plan has all calls on one."""

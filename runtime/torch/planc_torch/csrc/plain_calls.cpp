@@ -239,16 +239,15 @@ PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
 }
 
 /* Makes a storage one that can be emptied, where its memory is the allocator's and nobody else's, as that is of what
- * was loaded from a file. False: it stays one that cannot. */
+ * was loaded from a file, which PyTorch gives no allocator. False: it stays one that cannot, such as one with an
+ * allocator, which an array has. */
 PyObject *make_resizable(PyObject *, PyObject *storage) {
   c10::StorageImpl *impl = impl_of(storage);
   if (!impl) return nullptr;
   if (impl->resizable()) return Py_NewRef(Py_True);
-  c10::Allocator *allocator = c10::GetAllocator(c10::DeviceType::CPU), *before = arenas().before;
-  c10::DeleterFnPtr deleter = impl->data_ptr().get_deleter();
-  bool is_its = deleter && (deleter == allocator->raw_deleter() || (before && deleter == before->raw_deleter()));
-  if (impl->device().type() != c10::DeviceType::CPU || !is_its) return Py_NewRef(Py_False);
-  impl->set_allocator(allocator);
+  bool is_cpus = impl->device().type() == c10::DeviceType::CPU;
+  if (!is_cpus || impl->allocator() || !is_allocators(impl)) return Py_NewRef(Py_False);
+  impl->set_allocator(c10::GetAllocator(c10::DeviceType::CPU));
   impl->set_resizable(true);
   return Py_NewRef(Py_True);
 }
@@ -359,7 +358,7 @@ bool intern_names() {
                                                       {&names.refuse_failed, "refuse_failed"},
                                                       {&names.resize, "resize_"},
                                                       {&names.cdata, "_cdata"},
-                                                      {&names.data_ptr, "data_ptr"}};
+                                                      {&names.is_shared, "is_shared"}};
   for (const auto &[to, text] : all) *to = PyUnicode_InternFromString(text);
   return !PyErr_Occurred();
 }
