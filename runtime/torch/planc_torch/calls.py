@@ -11,6 +11,7 @@ from .exporter import STOCHASTIC, TORCH, torch_costs
 from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
 
 OPTIMIZERS = os.path.join(TORCH, "optim")
+POINTER = torch._C.StorageBase.data_ptr  # not the method that tells of whoever asks
 STORAGE = type(storage_of(torch.empty(1)))
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
 # Calls that give a view though their schemas do not say so.

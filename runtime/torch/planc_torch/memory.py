@@ -5,7 +5,7 @@ import gc
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .calls import OUTSIDE, STORAGE, beneath_autograd, draws, name_of, storage_in, tensors_on
+from .calls import OUTSIDE, POINTER, STORAGE, beneath_autograd, draws, name_of, storage_in, tensors_on
 from .extension import plain_calls
 from .handed_out import HANDED_OUT
 from .library import Follower, FollowError
@@ -13,7 +13,6 @@ from .streams import KINDS
 from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
 
-POINTER = torch._C.StorageBase.data_ptr  # not the method that tells of whoever asks
 NUMBER = 16  # bytes: a loss or a norm, which takes no room worth having and which users look at when they please; as in csrc
 
 
@@ -126,7 +125,8 @@ class Memory:
         follow, follow_next, follow_done, follow_rooms = self.follower.addresses()
         self.plain.begin(
             device=self.device, follower=self.follower, follow=follow, next=follow_next, done=follow_done, rooms=follow_rooms,
-            calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i)) for i, c in enumerate(self.file.calls)],
+            calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i), c.allocated)
+                   for i, c in enumerate(self.file.calls)],
             bytes=[self.bytes.get(buffer, 0) for buffer in range(max(self.bytes, default=-1) + 1)], storages=self.storages,
             buffers=self.buffers, dropped=self.dropped, ghosts=self.ghosts, kept=self.kept, lasting=self.lasting,
             pinned=self.pinned, storage_of=storage_of, arena_bytes=self.follower.arena_bytes() if self.has_addresses else 0)

@@ -21,13 +21,13 @@ from types import SimpleNamespace
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .calls import (END, OUTSIDE, READ, SHARES, STORAGE, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
+from .calls import (END, OUTSIDE, POINTER, READ, SHARES, STORAGE, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
 from .handed_out import is_forgotten
 from .methods import Methods
 from .no_driver import has_driver
-from .scratch import clock_of
-from torch_recorder import Call, Recorder, called, first_difference, tensors_in
+from .scratch import clock_of, uses
+from torch_recorder import Call, Recorder, called, first_difference, storage_of, tensors_in
 from torch_refusals import GRAD_SCALER, CannotExport, definition, replaced
 
 # What runs where no call is seen.
@@ -123,6 +123,7 @@ class StepRecorder(Recorder):
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
+        call.allocated = uses(self.clock.seen, [POINTER(storage_of(t)) for t in gives]) if self.clock else []
         if made_for and call.phase == PHASES[1]:
             call.module, call.place = made_for[0], f"{made_for[1]} ({call.phase})"
 
@@ -174,7 +175,8 @@ class StepRecorder(Recorder):
         if self.storages[number].kind == "input":
             return
         call = Call(f"planc.{name}", self.phase, "", self.place(), reads=[number])
-        call.given, call.gives, call.described = [number], [], READ.format(name, described_tensor(tensor))
+        call.given, call.gives, call.allocated = [number], [], []
+        call.described = READ.format(name, described_tensor(tensor))
         self.calls.append(call)
 
     def leave_out(self, tensors):
@@ -317,7 +319,7 @@ def record(step, make_args, device, has_elements=True):
 def note_end(recorder, kept, device, result):
     made = {s for call in recorder.calls for s in call.creates}
     call = Call(END, PHASES[-1], "", recorder.source, reads=[s for s in kept if s in made])
-    call.given, call.gives, call.described = call.reads, [], END
+    call.given, call.gives, call.allocated, call.described = call.reads, [], [], END
     recorder.calls.append(call)
     recorder.results = [recorder.know(t, "buffer") for t in tensors_on(device, result) if recorder.is_known(t)]
 
