@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,14 @@ class CommandTest(unittest.TestCase):
     def line_of(text):
         with open(SMALL, encoding="utf-8") as file:
             return next(number for number, line in enumerate(file, 1) if text in line)
+
+    def test_gradients_that_are_zeroed_in_place_are_told(self):
+        for step, line in (("zeroes_in_place", "optimizer.zero_grad(set_to_none=False)"),
+                           ("zeroes_those_of_a_module", "model.zero_grad(set_to_none=False)"), ("step", None)):
+            done = self.planc("torch", f"{SMALL}:{step}")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            told = re.search(r"small.py:(\d+): gradients are zeroed in place, .*; zero_grad\(set_to_none=True\) frees them\n", done.stdout)
+            self.assertEqual(told and int(told[1]), line and self.line_of(line))
 
     def test_a_check_makes_no_plan(self):
         with open(os.path.join(self.folder, "x.plan"), "w", encoding="utf-8") as file:

@@ -37,6 +37,7 @@ PHASES = ("forward", "backward", "optimizer")
 WARM_UPS, MOST_WARM_UPS = 2, 60
 # What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
 NOTED = ("tolist", "__repr__", "__format__")
+ZEROES = ("aten.zero_", "aten._foreach_zero_")
 # Stands for an optimizer: whether it is asked for an update.
 ASKED = SimpleNamespace(step=lambda *args, **kwargs: True)
 COUNTS_NODES = hasattr(torch._C, "_current_autograd_node") and hasattr(torch.autograd, "_get_sequence_nr")
@@ -72,6 +73,7 @@ class StepRecorder(Recorder):
         self.results = []  # storages of what the recorded run returned
         self.has_streams, self.stream = device == "cuda" and has_driver(), None  # of a GPU: that of the calls
         self.has_skipped = False  # a GradScaler has left out an update
+        self.zeroed = None  # the user's line that zeroes gradients in place
         self.knows_scratch = False  # the cost of a call is the bytes that it works in beside what it gives
         self.forward_of = {}  # module and line of the call behind each node of autograd, by the node's number
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
@@ -124,6 +126,8 @@ class StepRecorder(Recorder):
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
         call.allocated = uses(self.clock.seen, [POINTER(storage_of(t)) for t in gives]) if self.clock else []
+        if self.clearing and call.name.startswith(ZEROES):
+            self.zeroed = self.zeroed or call.place
         if made_for and call.phase == PHASES[1]:
             call.module, call.place = made_for[0], f"{made_for[1]} ({call.phase})"
 
@@ -256,7 +260,8 @@ class StepRecorder(Recorder):
                 stack.callback(handle.remove)
             for name in ("backward", "grad"):
                 stack.enter_context(replaced(torch.autograd, name, self.counting_passes))
-            stack.enter_context(replaced(torch.optim.Optimizer, "zero_grad", self.counting("clearing")))
+            for owner in (torch.optim.Optimizer, torch.nn.Module):
+                stack.enter_context(replaced(owner, "zero_grad", self.counting("clearing")))
             stack.enter_context(replaced(GRAD_SCALER, "step", self.noting_skips))
             for owner, name, what in UNSEEN:
                 if hasattr(owner, name):
