@@ -197,6 +197,11 @@ def turns_a_tensor(model, x):
     return (shares @ shares.t()).square().mean(), lambda: float(y[0].sum())
 
 
+def copies_weights(model, x):
+    kept = copy.deepcopy(model)
+    return (model(x) * kept(x).detach()).square().mean(), kept[0].weight.detach()
+
+
 def gives_data_anew(model, x):
     y = model(x) + 1
     shares = torch.softmax(y, -1)
@@ -229,9 +234,9 @@ def lazily_scaled():
     return SimpleNamespace(**{**vars(made), "step": step})
 
 
-HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients), "what lasts made late": lazily_scaled,
-        "a tensor turned in place": small(turns_a_tensor),
-        "another tensor's data": small(gives_data_anew)}
+HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients),
+        "what lasts made late": lazily_scaled, "a copy of the model": small(copies_weights),
+        "a tensor turned in place": small(turns_a_tensor), "another tensor's data": small(gives_data_anew)}
 
 
 def at_address(address, count):

@@ -35,8 +35,8 @@ UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are
           (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
 WARM_UPS, MOST_WARM_UPS = 2, 60
-# What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
-NOTED = ("tolist", "__repr__", "__format__")
+# What a step may read in no call and is noted; STORAGES come with torch.save, which no step is expected to do.
+NOTED = ("tolist", "__repr__", "__format__", "__deepcopy__")
 ZEROES = ("aten.zero_", "aten._foreach_zero_")
 # Stands for an optimizer: whether it is asked for an update.
 ASKED = SimpleNamespace(step=lambda *args, **kwargs: True)
