@@ -45,6 +45,7 @@ typedef struct conversion {
   const planc_op *op;
 } conversion;
 
+static planc_status check_forward(const planc_graph *graph);
 static planc_status convert(conversion *c);
 static planc_status convert_op(conversion *c);
 static planc_status find_staying(conversion *c);
@@ -55,7 +56,7 @@ static int32_t storage_of(const conversion *c, int32_t tensor);
 
 planc_status planc_graph_convert(const planc_graph *forward, planc_precision precision, planc_graph **out) {
   *out = NULL;
-  PLANC_TRY(pl_train_check_forward(forward));
+  PLANC_TRY(check_forward(forward));
   conversion c = {.graph = forward, .precision = precision};
   planc_status status = planc_graph_builder_new(&c.builder);
   if (!status) status = convert(&c);
@@ -64,6 +65,19 @@ planc_status planc_graph_convert(const planc_graph *forward, planc_precision pre
   pl_map_free(&c.op_names);
   pl_arena_free(&c.arena);
   return planc_context(status, "precision");
+}
+
+/* What follows the forward pass has its types from it, and of a recorded step from the calls that ran. */
+static planc_status check_forward(const planc_graph *graph) {
+  planc_status status = pl_train_check_forward(graph);
+  if (!status) return NULL;
+  planc_status_free(status);
+  return planc_error(
+      PLANC_BAD_INPUT,
+      "graph %s has backward or optimizer ops already, and a precision is of the forward graph that they "
+      "are derived from; of a step in PyTorch, record or export one under torch.autocast: its graph has "
+      "the casts",
+      graph->name);
 }
 
 static planc_status convert(conversion *c) {

@@ -58,8 +58,8 @@ planc_status pl_train_check_forward(const planc_graph *graph) {
 
 planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optimizer, planc_graph **out) {
   *out = NULL;
-  if (forward->loss < 0) return planc_error(PLANC_BAD_INPUT, "graph %s has no loss to derive", forward->name);
   PLANC_TRY(pl_train_check_forward(forward));
+  if (forward->loss < 0) return planc_error(PLANC_BAD_INPUT, "graph %s has no loss to derive", forward->name);
   pl_derivation d = {.graph = forward};
   for (int32_t i = 0; i < forward->n_ops; i++) d.n_wanted += forward->ops[i].n_in;
   d.states = calloc((size_t)forward->n_storages + 1, sizeof *d.states);

@@ -10,7 +10,7 @@ from torchfollow import FollowTest, Run, parameters, planc_torch, tensors_of, to
 
 import steps_vision
 from planc_torch import calls, extension, following
-from planc_torch.memory import NUMBER
+from planc_torch.memory import NUMBER, POINTER
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_recorder import called, storage_of
 from torchsteps import STEPS, cnn, gpt, unet
@@ -105,6 +105,9 @@ class PlacedTest(FollowTest):
                 self.assert_same(ours, plain, what)
                 self.assertEqual(ours.told, [], what)
                 first, *later = ours.placed
+                # What calls allocate is known from the recording, but for what libraries happen to do at another time.
+                self.assertLessEqual(first["moved_in"], len(first["scratch"]) // 50, what)
+                self.assertLessEqual(max(first["scratch"]), 1024, what)
                 for placed in later:
                     self.assertEqual(placed["bytes"], summary["peak_bytes"], what)
                     self.assertEqual(placed["refused"], 0, what)
@@ -232,10 +235,10 @@ class KeptTest(FollowTest):
             steps.append([step(*example()) for _ in range(3)])
         arena = followed.placed
         self.assertGreater(arena["in_use"], 0)
-        pointers = {storage_of(p).data_ptr() for p in made.model.parameters()}
+        pointers = {POINTER(storage_of(p)) for p in made.model.parameters()}
         followed.close()
         self.assertIsNone(followed.placed)
-        self.assertTrue(pointers.isdisjoint(storage_of(p).data_ptr() for p in made.model.parameters()))
+        self.assertTrue(pointers.isdisjoint(POINTER(storage_of(p)) for p in made.model.parameters()))
         for step, example in ((followed, made.example), (plain.step, plain.example)):
             torch.manual_seed(4)
             steps.append([step(*example())])

@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,9 @@ class CommandTest(unittest.TestCase):
             "its argument": ("small.py:41: aten.add_.Tensor writes a tensor that the step was given", 3,
                              f"{SMALL}:writes_its_argument"),
             "a thread": ("small.py:49: the step starts a thread", 3, f"{SMALL}:starts_a_thread"),
+            "a generator": ("small.py:71: the step gives a generator, which runs only as values are taken", 3, f"{SMALL}:gives_losses"),
+            "a coroutine": ("small.py:75: the step gives a coroutine, which runs only when it is awaited", 3, f"{SMALL}:is_awaited"),
+            "no backward pass": ("only_reads: the step makes no backward pass", 3, f"{SMALL}:only_reads"),
             "arguments": ("small.py:68: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
                           "--example", "example_that_raises"),
             "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
@@ -69,6 +73,7 @@ class CommandTest(unittest.TestCase):
                 line = [*arguments, "--planc", os.path.join(BUILD, "planc"), "--device", device, "--output", output]
                 self.assertEqual(planc_torch.__main__.run(line), code)
                 self.assertIn(sentence, told.getvalue())
+                self.assertNotIn("Traceback", told.getvalue())
                 self.assertEqual(self.left(), [])
 
     def test_arguments_of_the_steps_file(self):
@@ -201,6 +206,14 @@ class CommandTest(unittest.TestCase):
     def line_of(text):
         with open(SMALL, encoding="utf-8") as file:
             return next(number for number, line in enumerate(file, 1) if text in line)
+
+    def test_gradients_that_are_zeroed_in_place_are_told(self):
+        for step, line in (("zeroes_in_place", "optimizer.zero_grad(set_to_none=False)"),
+                           ("zeroes_those_of_a_module", "model.zero_grad(set_to_none=False)"), ("step", None)):
+            done = self.planc("torch", f"{SMALL}:{step}")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            told = re.search(r"small.py:(\d+): gradients are zeroed in place, .*; zero_grad\(set_to_none=True\) frees them\n", done.stdout)
+            self.assertEqual(told and int(told[1]), line and self.line_of(line))
 
     def test_a_check_makes_no_plan(self):
         with open(os.path.join(self.folder, "x.plan"), "w", encoding="utf-8") as file:

@@ -4,9 +4,12 @@ plan, and their memory stays within the plan's. What differs from the recording 
 
 import _thread
 import copy
+import ctypes
 import io
 import os
 import pickle
+import sysconfig
+import tempfile
 import threading
 import unittest
 import warnings
@@ -23,6 +26,7 @@ from planc_torch.following import BudgetNotHeld
 from torch import nn
 from torchmeter import Meter
 from torchsteps import STEPS, cnn, gpt
+from torch_recorder import storage_of
 from torch_refusals import CannotExport
 
 
@@ -193,6 +197,11 @@ def turns_a_tensor(model, x):
     return (shares @ shares.t()).square().mean(), lambda: float(y[0].sum())
 
 
+def copies_weights(model, x):
+    kept = copy.deepcopy(model)
+    return (model(x) * kept(x).detach()).square().mean(), kept[0].weight.detach()
+
+
 def gives_data_anew(model, x):
     y = model(x) + 1
     shares = torch.softmax(y, -1)
@@ -206,8 +215,42 @@ def reads_gradients(model, x):
     return (y.square().mean(),)
 
 
-HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients), "a tensor turned in place": small(turns_a_tensor),
-        "another tensor's data": small(gives_data_anew)}
+def lazily_scaled():
+    """What lasts is made in the first step that needs it, as a GradScaler makes its scale; and something that goes again."""
+    made = small(lambda model, x: (model(x).square().mean(),))()
+    state = {}
+
+    def step(x):
+        if not state:
+            state["scale"] = torch.full((64,), 2.0)
+            torch.full((64,), 1.0)
+        made.optimizer.zero_grad(set_to_none=True)
+        loss = (made.model(x) * state["scale"]).square().mean()
+        loss.backward()
+        made.optimizer.step()
+        state["scale"].mul_(0.5)
+        return loss.detach()
+
+    return SimpleNamespace(**{**vars(made), "step": step})
+
+
+HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients),
+        "what lasts made late": lazily_scaled, "a copy of the model": small(copies_weights),
+        "a tensor turned in place": small(turns_a_tensor), "another tensor's data": small(gives_data_anew)}
+
+
+def at_address(address, count):
+    return torch.tensor((ctypes.c_float * count).from_address(address))
+
+
+# Ways to get hold of a tensor's memory, and to read there.
+TAKEN = {
+    "an array": (lambda t: t.numpy(), lambda array, _: torch.tensor(array).flatten()),
+    "another library's": (lambda t: torch.utils.dlpack.from_dlpack(torch.to_dlpack(t)), lambda t, _: t.clone().flatten()),
+    "an address": (lambda t: t.data_ptr(), at_address),
+    "a storage's": (lambda t: storage_of(t).data_ptr(), at_address),
+    "a typed storage's": (lambda t: t.storage().data_ptr(), at_address),
+}
 
 
 class HardTest(FollowTest):
@@ -219,7 +262,7 @@ class HardTest(FollowTest):
                 with self.subTest(name, policy=policy):
                     ours = Run(make, recorded.planned(policy, recorded.least(policy))[0])
                     self.assert_same(ours, plain, name)
-                    self.assertEqual(ours.told, [])
+                    self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
 
     def test_what_hands_memory_out_is_not_recorded(self):
         def hooked(model, x):
@@ -227,9 +270,14 @@ class HardTest(FollowTest):
             y.register_hook(lambda gradient: gradient.numpy().sum() and None)
             return (y.square().mean(),)
 
-        for forward in (lambda model, x: (model(x).square().mean(), float(x.sum().numpy())), hooked):
+        def asks(model, x):
+            y = model(x)
+            return y.square().mean(), float(storage_of(y).data_ptr() > 0)
+
+        for forward, name in ((lambda model, x: (model(x).square().mean(), float(x.sum().numpy())), "numpy"), (hooked, "numpy"),
+                              (asks, "data_ptr")):
             step = small(forward)()
-            with self.assertRaisesRegex(CannotExport, "test_torch_follow.py:.*numpy hands out a tensor's memory"):
+            with self.assertRaisesRegex(CannotExport, f"test_torch_follow.py:.*{name} hands out a tensor's memory"):
                 planc_torch.record(step.step, arguments_of(step.example), "cpu")
 
     def plan(self):
@@ -289,6 +337,57 @@ class HardTest(FollowTest):
                 followed.close()
                 made.step(*made.example())
                 self.assertTrue(torch.equal(taken, weight.detach()))
+
+    def test_memory_that_its_user_has_stays(self):
+        """Whether it was asked for before the step is followed or later, and told. Nothing else is pinned by it."""
+        recorded = self.record(cnn)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        for name, (take, look) in TAKEN.items():
+            for helped, addresses in ((True, None), (True, False), (False, False)):
+                for early in (True, False):
+                    with self.subTest(name, helped=helped, addresses=addresses, early=early), \
+                            mock.patch.object(extension, "is_wanted", helped):
+                        made = cnn()
+                        weight = made.model[3].weight
+                        taken = take(weight.detach()) if early else None
+                        followed = planc_torch.follow(plan, made.step, addresses)
+                        with warnings.catch_warnings(record=True) as caught:
+                            warnings.simplefilter("always")
+                            for i in range(4):
+                                taken = take(weight.detach()) if i == 2 and not early else taken
+                                followed(*made.example())
+                        self.assertTrue(torch.equal(look(taken, weight.numel()), weight.detach().flatten()))
+                        self.assertEqual(followed.iteration.memory.staying, {"3.weight"})
+                        self.assertEqual([w.category for w in caught], [BudgetNotHeld])
+                        followed.close()
+                        made.step(*made.example())
+                        self.assertTrue(torch.equal(look(taken, weight.numel()), weight.detach().flatten()))
+
+    def test_who_asks_for_addresses_and_keeps_none_gets_them(self):
+        """Libraries that save weights, and PyTorch; and those that told tensors apart before the step was followed."""
+        recorded = self.record(cnn)
+        plan = recorded.planned("naive", recorded.plain_bytes)[0]
+        library = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("safetensors", "numbering"):
+                path = os.path.join(sysconfig.get_path("purelib"), name, "torch.py")
+                text = ("import ctypes\ndef of(t):\n    return t.data_ptr(), t.storage().data_ptr()\n"
+                        "def read(t):\n    return list((ctypes.c_float * t.numel()).from_address(of(t)[0]))\n")
+                exec(compile(text, path, "exec"), library.setdefault(name, {}))
+            made = cnn()
+            for p in made.model.parameters():
+                library["numbering"]["of"](p.detach())
+            followed = planc_torch.follow(plan, made.step)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                warnings.simplefilter("error", BudgetNotHeld)
+                for _ in range(3):
+                    followed(*made.example())
+                    torch.save(made.model.state_dict(), os.path.join(folder, "x"))
+                    weight = made.model[3].weight.detach()
+                    self.assertEqual(library["safetensors"]["read"](weight), weight.flatten().tolist())
+            self.assertEqual(followed.iteration.memory.pinned, set())
+            followed.close()
 
     def test_a_step_that_nobody_has_any_more_is_closed(self):
         recorded, plain = self.record(cnn), cnn()

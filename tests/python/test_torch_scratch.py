@@ -11,6 +11,7 @@ from torchfollow import FollowTest, planc_torch, torch  # first: it finds a Pyth
 
 from planc_torch import extension, scratch
 from planc_torch.__main__ import arguments_of
+from planc_torch.plan_file import PlanFile, PlannedCall
 from torchsteps import STEPS, cnn
 
 
@@ -28,6 +29,14 @@ class FirstFitTest(unittest.TestCase):
         allocations = [(kept, 1000), (had, 0), (freed, 10), (freed, 0), (freed, 20), (freed, 0)]
         self.assertEqual([size for _, size in scratch.freed_within(allocations)], [10, 0, 20, 0])
         self.assertEqual(scratch.first_fit(scratch.freed_within(allocations)), 20)
+
+
+class UsesTest(unittest.TestCase):
+    def test_by_hand(self):
+        had, a, b, c = 64, 128, 192, 256
+        allocations = [(a, 10), (had, 0), (b, 20), (b, 0), (b, 30), (c, 40)]
+        self.assertEqual(scratch.uses(allocations, [b, had, b, a]), [10, 3, 20, scratch.SCRATCH, 30, 0, 40, scratch.KEPT])
+        self.assertEqual(scratch.uses([], [a]), [])
 
 
 class GpuTest(unittest.TestCase):
@@ -82,8 +91,27 @@ class RecordedTest(FollowTest):
     @unittest.skipUnless(extension.plain_calls(), "skipped: planc_torch's extension is not built (make torch-extension)")
     def test_two_recordings_measure_the_same(self):
         for make in (STEPS["cnn"], STEPS["gpt"]):
-            first, second = ([call.cost for call in self.graph(make).calls] for _ in range(2))
+            first, second = ([(call.cost, call.allocated) for call in self.graph(make).calls] for _ in range(2))
             self.assertEqual(first, second, make.__name__)
+
+    @unittest.skipUnless(extension.plain_calls(), "skipped: planc_torch's extension is not built (make torch-extension)")
+    def test_a_plan_has_the_allocations_of_each_call(self):
+        recorded = self.record(cnn)
+        calls = PlanFile(recorded.planned("none", "1T")[0]).calls
+        self.assertEqual([call.allocated for call in calls], [call.allocated for call in recorded.graph.calls])
+        for call, planned in zip(recorded.graph.calls[:-1], calls):
+            made = {number: size for size, number in zip(call.allocated[::2], call.allocated[1::2]) if number >= 0}
+            new = {call.gives.index(s): recorded.graph.recorder.storages[s].bytes for s in call.creates if s in call.gives}
+            self.assertEqual(made, new, planned.described)
+
+    def test_a_plan_with_other_allocations_is_refused(self):
+        op = {"phase": "forward", "attrs": {"call": "x", "line": "", "tensors": [], "results": [0]}}
+        for allocated in ([], [8, 0], [8, scratch.SCRATCH, 8, scratch.KEPT]):
+            op["attrs"]["allocations"] = allocated
+            self.assertFalse(PlannedCall(op).is_wrong(1))
+        for allocated in ([8], [8, 1], [0, 0], [8, -3], ["8", 0], 8):
+            op["attrs"]["allocations"] = allocated
+            self.assertTrue(PlannedCall(op).is_wrong(1), allocated)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ START_TEST(refused) {
                "precision: graph lenet-digits has its own mixed precision: tensor conv1.y is bf16");
   ck_assert_ptr_null(none);
   assert_fails(planc_graph_convert(trained, PLANC_TF32, &none), PLANC_BAD_INPUT,
-               "has backward or optimizer ops already: op loss.grad");
+               "has backward or optimizer ops already, and a precision is of the forward graph");
   assert_fails(planc_precision_parse("f16", &precision), PLANC_USAGE, "f32, tf32 and bf16 are");
   planc_graph_free(trained);
   planc_graph_free(mixed);

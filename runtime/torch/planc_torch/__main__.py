@@ -16,7 +16,7 @@ except ImportError:
     print(f"{PROGRAM}: {sys.executable} has no PyTorch; set PLANC_PYTHON to a Python that has it", file=sys.stderr)
     sys.exit(2)
 
-from .calls import tensors_in
+from .calls import END, tensors_in
 from .checking import difference
 from .library import Follower, FollowError
 from .no_driver import NO_DRIVER, Gpu
@@ -117,9 +117,12 @@ def recorded(options):
         with reraised("the step raised"):
             device = options.on or ("cuda" if options.fake else default_device(make_args))
             recorder = record(step, make_args, device, has_elements=not options.fake)
-    if not any(call.name != "planc.end" for call in recorder.calls):
+    if not any(call.name != END for call in recorder.calls):
         hint = "; move model and arguments there, or give --on cpu" if recorder.device == "cuda" else ""
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}{hint}")
+    if all(call.phase == "forward" for call in recorder.calls if call.name != END):
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no backward pass, and a plan is of training; let it call "
+                   "backward(), and the optimizer's step()")
     return StepGraph(recorder, legal_name(os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0]))
 
 
@@ -230,6 +233,9 @@ def show(problem, compared, graph, rows, chosen, path, is_fake):
     if graph.scratch_bytes is None:
         why = "nothing is allocated with --fake" if is_fake else "it takes planc_torch's extension to see it"
         print(f"no room is planned for what calls allocate and free themselves: {why}")
+    if graph.recorder.zeroed:
+        print(f"{graph.recorder.zeroed}: gradients are zeroed in place, so that they stay between steps, and the first step, which "
+              "has none yet, runs without the plan; zero_grad(set_to_none=True) frees them")
     print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'to the host':>13}{'and back':>13}{'run again for':>14}")
     for row in rows:
         print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))

@@ -129,9 +129,9 @@ class Followed:
         reason, staying = self.iteration.reason, self.iteration.memory.staying
         if staying and BudgetNotHeld not in self.told:
             self.told.add(BudgetNotHeld)
-            warnings.warn(f"{len(staying)} tensors, such as {min(staying)}, are of an array, a file or another process, so that "
-                          "they stay in memory whatever the plan says; clone() makes others of them, and copy.deepcopy() of the "
-                          "state that an optimizer loads", BudgetNotHeld, stacklevel=4)
+            warnings.warn(f"{len(staying)} tensors, such as {min(staying)}, are of an array, a file or another process, or their "
+                          "address was asked for, so that they stay in memory whatever the plan says; clone() makes others of "
+                          "them, and copy.deepcopy() of the state that an optimizer loads", BudgetNotHeld, stacklevel=4)
         makes_state = self.steps == 1 and self.iteration.is_making
         if reason is not None and not makes_state:
             self.tell(reason, raised, 5)

@@ -1,6 +1,6 @@
 """One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
 
-from .calls import READ, described, described_tensor, is_within_an_optimizer, tensors_on, touched
+from .calls import READ, described, described_tensor, draws, is_within_an_optimizer, tensors_on, touched
 from .library import FollowError
 from .memory import Memory
 
@@ -137,8 +137,8 @@ class Iteration:
 
     def other(self, function, args, kwargs, given, differs):
         """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
-        persists, as optimizers do in their first step, come in between."""
-        makes = self.makes_what_persists(function, args, kwargs)
+        persists, as optimizers and loss scales do in their first step, come in between."""
+        makes = self.makes_what_persists(function, args, kwargs, given)
         if given and not makes:
             self.leave(differs)
             return self.run_without(function, args, kwargs)
@@ -150,10 +150,14 @@ class Iteration:
                 self.leave(differs)
         return result
 
-    def makes_what_persists(self, function, args, kwargs):
+    def makes_what_persists(self, function, args, kwargs, given):
+        """`given`: tensors of the device. Whoever makes something of none may make what persists at any time."""
         memory = self.memory
-        is_update = self.calls[self.at].updates and is_within_an_optimizer()
-        if not is_update or not memory.lacks() or function._schema.is_mutable:
+        if not memory.lacks() or function._schema.is_mutable:
+            return False
+        if not given:
+            return not draws(function)
+        if not self.calls[self.at].updates or not is_within_an_optimizer():
             return False
         buffers = {memory.buffer_in(tensor) for tensor in touched(function, args, kwargs)} - {None}
         return all(memory.follower.has(buffer) for buffer in buffers)

@@ -5,14 +5,14 @@ import gc
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on
+from .calls import OUTSIDE, POINTER, STORAGE, beneath_autograd, draws, name_of, storage_in, tensors_on
 from .extension import plain_calls
+from .handed_out import HANDED_OUT
 from .library import Follower, FollowError
 from .streams import KINDS
 from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
 
-STORAGE = type(storage_of(torch.empty(1)))
 NUMBER = 16  # bytes: a loss or a norm, which takes no room worth having and which users look at when they please; as in csrc
 
 
@@ -88,7 +88,6 @@ class Memory:
         self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
-        self.handed_out = {}  # weak references to storages whose memory the user's program has got hold of, by identity
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
         self.take_memory = self.make_resizable = lambda *_: False
@@ -126,7 +125,8 @@ class Memory:
         follow, follow_next, follow_done, follow_rooms = self.follower.addresses()
         self.plain.begin(
             device=self.device, follower=self.follower, follow=follow, next=follow_next, done=follow_done, rooms=follow_rooms,
-            calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i)) for i, c in enumerate(self.file.calls)],
+            calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i), c.allocated)
+                   for i, c in enumerate(self.file.calls)],
             bytes=[self.bytes.get(buffer, 0) for buffer in range(max(self.bytes, default=-1) + 1)], storages=self.storages,
             buffers=self.buffers, dropped=self.dropped, ghosts=self.ghosts, kept=self.kept, lasting=self.lasting,
             pinned=self.pinned, storage_of=storage_of, arena_bytes=self.follower.arena_bytes() if self.has_addresses else 0)
@@ -136,10 +136,10 @@ class Memory:
         return not self.lasting <= self.storages.keys()
 
     def buffer_in(self, tensor):
-        return self.buffers.get(storage_of(tensor)._cdata)
+        return self.buffers.get(storage_in(tensor)._cdata)
 
     def dropped_in(self, tensor):
-        return self.dropped.get(storage_of(tensor)._cdata)
+        return self.dropped.get(storage_in(tensor)._cdata)
 
     def bind(self, buffer, tensor):
         """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""
@@ -151,18 +151,17 @@ class Memory:
                 can_be_emptied(storage) or self.make_resizable(storage))):
             self.pinned.add(buffer)
             self.staying.add(self.names[buffer])
-        if storage._cdata in self.handed_out:
+        if HANDED_OUT.has(storage):
             self.pinned.add(buffer)
         return None
 
     def pin(self, tensors):
         """The user's program has got hold of their memory, which stays where it is from now on."""
-        self.handed_out = {cdata: storage for cdata, storage in self.handed_out.items() if not storage.expired()}
         for tensor in tensors:
             buffer = self.buffer_in(tensor)
             if buffer is not None:
                 self.pinned.add(buffer)
-                self.handed_out[storage_of(tensor)._cdata] = StorageWeakRef(storage_of(tensor))
+                HANDED_OUT.add(tensor)
 
     def recall(self, call, function, args, kwargs):
         self.again[call] = Again(function, args, kwargs, self.device)
@@ -176,7 +175,7 @@ class Memory:
     def hand_out(self, tensors):
         """The user gets hold of them: their memory is no longer where the plan may want some."""
         for tensor in tensors if self.has_addresses else ():
-            self.plain.hand_out(storage_of(tensor))
+            self.plain.hand_out(storage_in(tensor))
 
     def close(self):
         """What is at the plan's addresses is so no longer."""
@@ -198,7 +197,7 @@ class Memory:
 
     def emptied(self, tensors):
         """The plan's storages among those of tensors that have no memory, with the bytes that they should have."""
-        storages = {s._cdata: s for s in map(storage_of, tensors) if s.nbytes() == 0}
+        storages = {s._cdata: s for s in map(storage_in, tensors) if s.nbytes() == 0}
         buffers = [(s, self.buffers.get(cdata, self.dropped.get(cdata))) for cdata, s in storages.items()]
         return [(s, self.bytes[buffer]) for s, buffer in buffers if buffer is not None]
 
@@ -206,7 +205,7 @@ class Memory:
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
         what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
-        self.staying |= {self.names[b] for b in self.pinned & self.lasting if is_shared(self.storages[b])}
+        self.staying |= {self.names[b] for b in self.pinned & self.lasting}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
         ghosts = dict(self.ghosts)
@@ -233,7 +232,7 @@ class Memory:
         if is_shared(storage):
             self.pinned.add(buffer)
             return None
-        return storage.data_ptr()
+        return POINTER(storage)
 
     def allocate(self, buffer, _=None):
         self.storages[buffer].resize_(self.bytes[buffer])

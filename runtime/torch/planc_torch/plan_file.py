@@ -4,26 +4,35 @@ import json
 import math
 
 from .calls import OUTSIDE
+from .scratch import KEPT
 from graphfile import DTYPE_BYTES
 
 DEVICES = ("cpu", "cuda")
 
 
 class PlannedCall:
-    """A recorded call: its description, the user's line, whether an optimizer made it and, by number in the graph, its
-    tensors."""
+    """A recorded call: its description, the user's line, whether an optimizer made it, by number in the graph its tensors,
+    and what it allocates (scratch.uses)."""
 
     def __init__(self, op):
         attrs = op["attrs"]
         self.described, self.line = attrs["call"], attrs["line"]
         self.updates = op["phase"] == "optimizer"
-        self.given, self.gives = attrs["tensors"], attrs["results"]
+        self.given, self.gives, self.allocated = attrs["tensors"], attrs["results"], attrs.get("allocations", [])
         self.alike = None  # the function, shapes and types that were found to be so described
 
     def is_wrong(self, n_tensors):
         lists = self.given, self.gives
         return (not isinstance(self.described, str) or not isinstance(self.line, str) or
-                not all(isinstance(one, list) and all(type(n) is int and OUTSIDE <= n < n_tensors for n in one) for one in lists))
+                not all(isinstance(one, list) and all(type(n) is int and OUTSIDE <= n < n_tensors for n in one) for one in lists) or
+                self.allocates_otherwise())
+
+    def allocates_otherwise(self):
+        """Whether that is no list of sizes and what becomes of them."""
+        parts = self.allocated
+        if not isinstance(parts, list) or len(parts) % 2 or not all(type(part) is int for part in parts):
+            return True
+        return any(size <= 0 for size in parts[::2]) or not all(KEPT <= use < len(self.gives) for use in parts[1::2])
 
 
 class PlanFile:

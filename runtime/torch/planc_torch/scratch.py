@@ -8,6 +8,7 @@ import torch
 from .extension import plain_calls
 from torch_recorder import called
 
+SCRATCH, KEPT = -1, -2  # uses of an allocation that is no result's; as in csrc/placing.h
 ALIGNMENT = 64  # of what a call has in its workspace; as in csrc/torch_arena.h
 
 
@@ -22,6 +23,22 @@ def freed_within(allocations):
             ends[i] = open_at.pop(address)
     freed = set(ends.values())
     return [(ends.get(i, i), size) for i, (_, size) in enumerate(allocations) if i in freed or i in ends]
+
+
+def uses(allocations, results):
+    """Of each allocation (as above) its bytes and what becomes of it: the number of the result whose memory it is, by the
+    addresses of these, SCRATCH where it is freed, KEPT where somebody else has it. A flat list."""
+    open_at, found = {}, []
+    for address, size in allocations:
+        if size > 0:
+            open_at[address] = len(found)
+            found.append([size, KEPT])
+        elif address in open_at:
+            found[open_at.pop(address)][1] = SCRATCH
+    for number, address in enumerate(results):
+        if address in open_at:
+            found[open_at.pop(address)][1] = number
+    return [part for allocation in found for part in allocation]
 
 
 def first_fit(allocations):
@@ -42,18 +59,21 @@ def first_fit(allocations):
 
 
 class OnProcessor:
-    """A clock of a Recorder's (torch_recorder.py) that measures the bytes that a call works in."""
+    """A clock of a Recorder's (torch_recorder.py) that measures the bytes that a call works in. `seen`: the last call's
+    allocations."""
 
     def __init__(self, module):
-        self.allocations = module.allocations
+        self.allocations, self.seen = module.allocations, []
 
     def run(self, function, args, kwargs):
-        result, allocations = self.allocations(called, (function, args, kwargs))
-        return result, first_fit(freed_within(allocations))
+        result, self.seen = self.allocations(called, (function, args, kwargs))
+        return result, first_fit(freed_within(self.seen))
 
 
 class OnGpu:
-    """The same. What is there before or after a call is none of its."""
+    """The same. What is there before or after a call is none of its. Single allocations are not seen."""
+
+    seen = ()
 
     def run(self, function, args, kwargs):
         torch.cuda.reset_peak_memory_stats()

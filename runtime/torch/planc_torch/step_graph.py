@@ -54,8 +54,9 @@ class StepGraph:
     def followed(self, call):
         """What planc_torch.follow knows a call by."""
         device = {"device": self.recorder.device} if call.name == END else {}
+        allocations = {"allocations": call.allocated} if call.allocated else {}
         return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
-                "results": self.listed(call.gives), **device}
+                "results": self.listed(call.gives), **allocations, **device}
 
     def sizes(self):
         """Bytes of the tensors in the graph."""

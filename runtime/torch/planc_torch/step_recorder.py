@@ -12,6 +12,7 @@ which call is which.
 """
 
 import gc
+import inspect
 import threading
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -20,12 +21,13 @@ from types import SimpleNamespace
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
+from .calls import (END, OUTSIDE, POINTER, READ, SHARES, STORAGE, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
+from .handed_out import is_forgotten
 from .methods import Methods
 from .no_driver import has_driver
-from .scratch import clock_of
-from torch_recorder import Call, Recorder, called, first_difference, tensors_in
+from .scratch import clock_of, uses
+from torch_recorder import Call, Recorder, called, first_difference, storage_of, tensors_in
 from torch_refusals import GRAD_SCALER, CannotExport, definition, replaced
 
 # What runs where no call is seen.
@@ -33,11 +35,15 @@ UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are
           (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
 WARM_UPS, MOST_WARM_UPS = 2, 60
-# What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
-NOTED = ("tolist", "__repr__", "__format__")
+# What a step may read in no call and is noted; STORAGES come with torch.save, which no step is expected to do.
+NOTED = ("tolist", "__repr__", "__format__", "__deepcopy__")
+ZEROES = ("aten.zero_", "aten._foreach_zero_")
 # Stands for an optimizer: whether it is asked for an update.
 ASKED = SimpleNamespace(step=lambda *args, **kwargs: True)
 COUNTS_NODES = hasattr(torch._C, "_current_autograd_node") and hasattr(torch.autograd, "_get_sequence_nr")
+# What a step may give instead of running, what it is known by, and when it would run.
+LAZY = (("generator", inspect.isgenerator, "as values are taken from it"),
+        ("generator", inspect.isasyncgen, "as values are taken from it"), ("coroutine", inspect.isawaitable, "when it is awaited"))
 # Functions of several calls that look into their second argument in none of them: sizes of batches, and where to cut.
 SIZED_BY = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pad_packed_sequence", "tensor_split")
 
@@ -67,6 +73,7 @@ class StepRecorder(Recorder):
         self.results = []  # storages of what the recorded run returned
         self.has_streams, self.stream = device == "cuda" and has_driver(), None  # of a GPU: that of the calls
         self.has_skipped = False  # a GradScaler has left out an update
+        self.zeroed = None  # the user's line that zeroes gradients in place
         self.knows_scratch = False  # the cost of a call is the bytes that it works in beside what it gives
         self.forward_of = {}  # module and line of the call behind each node of autograd, by the node's number
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
@@ -109,8 +116,8 @@ class StepRecorder(Recorder):
         for tensor in given:
             if not self.is_number(tensor):
                 self.know(tensor, "input" if self.is_new(tensor) else "buffer")  # what no call made came from the user
-        if self.standing is None and not self.clearing:
-            self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
+        if not self.clearing:
+            self.note_standing()
         before = len(self.calls)
         super().note(function, args, kwargs, result, cost)
         if len(self.calls) == before:
@@ -118,8 +125,15 @@ class StepRecorder(Recorder):
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
+        call.allocated = uses(self.clock.seen, [POINTER(storage_of(t)) for t in gives]) if self.clock else []
+        if self.clearing and call.name.startswith(ZEROES):
+            self.zeroed = self.zeroed or call.place
         if made_for and call.phase == PHASES[1]:
             call.module, call.place = made_for[0], f"{made_for[1]} ({call.phase})"
+
+    def note_standing(self):
+        if self.standing is None:
+            self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
 
     def node_of_call(self):
         """Module and line of the forward call that a call of a backward pass is for, None of others. PyTorch 2 numbers the nodes
@@ -136,13 +150,19 @@ class StepRecorder(Recorder):
 
     def see_read(self, name, tensor, run):
         """The step reads a tensor in no call, or gets hold of its memory."""
-        if not self.phase or self.aside or not self.counts(tensor):
+        if not self.phase or self.aside or not self.has_part(tensor) or is_forgotten(name):
             return run()
         if name in SHARES:
             self.refuse(f"{name} hands out a tensor's memory, which a plan may take away; use tolist() or item()")
         self.note_read_of(name, tensor)
         with self.looking_away():
             return run()
+
+    def has_part(self, tensor):
+        """Whether a tensor, or a storage, is one of the device that has elements."""
+        if isinstance(tensor, STORAGE):
+            return tensor.device.type == self.device and tensor.nbytes() > 0
+        return self.counts(tensor)
 
     def refuse_streams(self):
         """A plan has all calls on one."""
@@ -159,7 +179,8 @@ class StepRecorder(Recorder):
         if self.storages[number].kind == "input":
             return
         call = Call(f"planc.{name}", self.phase, "", self.place(), reads=[number])
-        call.given, call.gives, call.described = [number], [], READ.format(name, described_tensor(tensor))
+        call.given, call.gives, call.allocated = [number], [], []
+        call.described = READ.format(name, described_tensor(tensor))
         self.calls.append(call)
 
     def leave_out(self, tensors):
@@ -239,7 +260,8 @@ class StepRecorder(Recorder):
                 stack.callback(handle.remove)
             for name in ("backward", "grad"):
                 stack.enter_context(replaced(torch.autograd, name, self.counting_passes))
-            stack.enter_context(replaced(torch.optim.Optimizer, "zero_grad", self.counting("clearing")))
+            for owner in (torch.optim.Optimizer, torch.nn.Module):
+                stack.enter_context(replaced(owner, "zero_grad", self.counting("clearing")))
             stack.enter_context(replaced(GRAD_SCALER, "step", self.noting_skips))
             for owner, name, what in UNSEEN:
                 if hasattr(owner, name):
@@ -257,7 +279,14 @@ class StepRecorder(Recorder):
 
 def run_iteration(step, args):
     """Its name ends the search for the user's line (torch_refusals.users_line)."""
-    return step(*args)
+    result = step(*args)
+    for kind, is_one, when in LAZY:
+        if is_one(result):
+            if hasattr(result, "close"):
+                result.close()  # which else is told of as never awaited
+            raise CannotExport(f"{definition(step)}: the step gives a {kind}, which runs only {when}; let the step be a function that "
+                               "runs the iteration to its end and returns")
+    return result
 
 
 def record(step, make_args, device, has_elements=True):
@@ -279,6 +308,7 @@ def record(step, make_args, device, has_elements=True):
         recorder.clock = clock_of(device) if has_elements else None
         result = run_iteration(step, args)
         recorder.phase, recorder.knows_scratch, recorder.clock = None, recorder.clock is not None, None
+        recorder.note_standing()  # where it made none
         if recorder.has_skipped:
             recorder.refuse("GradScaler finds infinite gradients in this run, so that the optimizer makes no update; give it a "
                             "smaller init_scale", recorder.source)
@@ -294,7 +324,7 @@ def record(step, make_args, device, has_elements=True):
 def note_end(recorder, kept, device, result):
     made = {s for call in recorder.calls for s in call.creates}
     call = Call(END, PHASES[-1], "", recorder.source, reads=[s for s in kept if s in made])
-    call.given, call.gives, call.described = call.reads, [], END
+    call.given, call.gives, call.allocated, call.described = call.reads, [], [], END
     recorder.calls.append(call)
     recorder.results = [recorder.know(t, "buffer") for t in tensors_on(device, result) if recorder.is_known(t)]
 

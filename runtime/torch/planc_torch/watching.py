@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import READS, SHARES, STORAGES, only_views, tensors_on
 from .extension import plain_calls
+from .handed_out import is_forgotten
 from .methods import Methods
 from torch_recorder import called
 
@@ -81,15 +82,18 @@ class Seen:
         return own
 
     def see(self, name, tensor, run):
-        """What reads or hands out a tensor's memory in no call."""
+        """What reads or hands out a tensor's memory, or a storage's, in no call."""
         watched = self.here if self.iterations else None
         if watched is None or watched.calls is None or watched.inside or watched.reads:
             return run()
         watched.reads = True
         try:
-            if watched.knows([tensor]) and (name not in STORAGES or watched.lacks([tensor])):
-                return watched.expose(name, [tensor], run)
-            return run()
+            if not watched.knows([tensor]):
+                return run()
+            is_passing = name in STORAGES or is_forgotten(name)
+            if is_passing and not watched.lacks([tensor]):
+                return run()
+            return watched.expose(name, [tensor], run, name in SHARES and not is_passing)
         finally:
             watched.reads = False
 
@@ -200,7 +204,8 @@ class Watched:
         with self.looking_in():
             return any(iteration.memory.emptied(tensors) for iteration in self.iterations)
 
-    def expose(self, name, tensors, run):
+    def expose(self, name, tensors, run, shares):
+        """`shares`: who calls the method may keep the memory, which stays where it is then."""
         def share():
             for iteration in self.iterations:
                 iteration.memory.hand_out(tensors)
@@ -208,13 +213,15 @@ class Watched:
 
         active = self.active()
         with self.looking_away():
-            self.bring(tensors, active)
+            for iteration in self.iterations:
+                if iteration is not active:
+                    iteration.memory.bring(tensors)
         if active is None:
-            result = share() if name in SHARES else run()
+            result = share() if shares else run()
         else:
             with self.looking_away():
                 result = active.share(name, tensors, share) if name in SHARES else active.read(name, tensors, run)
-        for iteration in self.iterations if name in SHARES else ():
+        for iteration in self.iterations if shares else ():
             iteration.memory.pin(tensors)
         return result
 

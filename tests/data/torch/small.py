@@ -68,4 +68,27 @@ def example_that_raises():
     return torch.zeros(2) @ torch.zeros(3)
 
 
+def gives_losses(x, y):
+    yield step(x, y)
+
+
+async def is_awaited(x, y):
+    return step(x, y)
+
+
+def only_reads(x, y):
+    return model[0].weight.detach().tolist()
+
+
+def zeroes_in_place(x, y):
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+
+
+def zeroes_those_of_a_module(x, y):
+    model.zero_grad(set_to_none=False)
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+
+
 not_a_function = 3

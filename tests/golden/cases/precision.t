@@ -68,7 +68,7 @@ A graph may be bf16 through and through, gradients that are added up over rounds
   ! planc: all.yaml: precision: graph lenet-digits has its own mixed precision: tensor images is bf16
   [3]
   $ planc train bf16.yaml --precision tf32
-  ! planc: bf16.yaml: graph lenet-digits has backward or optimizer ops already: op loss.grad
+  ! planc: bf16.yaml: graph lenet-digits has backward or optimizer ops already, and a precision is of the forward graph that they are derived from; of a step in PyTorch, record or export one under torch.autocast: its graph has the casts
   [3]
   $ planc train graphs/lenet-digits.yaml --precision f16
   ! planc: no precision is called "f16": f32, tf32 and bf16 are

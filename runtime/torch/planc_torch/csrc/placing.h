@@ -1,8 +1,8 @@
 /* Where the calls of a followed step have their memory (torch_arena.h): the allocator sees the allocations of a call in
- * order, and that order is the one that it had when it was made before. So what becomes a result is put where the plan
- * has it, and what is freed within the call, libraries' workspaces too, into the plan's workspace or wherever the arena
- * has nothing. Whatever is not as it was lies beside the arena until the call has run; then results are moved to their
- * places. */
+ * order, and that order is the one that it had when it was made before, at first when it was recorded. So what becomes
+ * a result is put where the plan has it, and what is freed within the call, libraries' workspaces too, into the plan's
+ * workspace or wherever the arena has nothing. Whatever is not as it was lies beside the arena until the call has run;
+ * then results are moved to their places. */
 #ifndef PLANC_TORCH_PLACING_H
 #define PLANC_TORCH_PLACING_H
 

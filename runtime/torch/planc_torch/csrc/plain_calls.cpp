@@ -39,9 +39,17 @@ bool read_buffers(PyObject *list, std::vector<int32_t> *buffers) {
   return !PyErr_Occurred();
 }
 
-/* `calls`: of each its PlannedCall, the buffers that it is given and gives, and whether it is repeated. `bytes` of all
- * buffers. Addresses are those of libplanrt's functions. `arena_bytes`: of an arena for memory at the plan's addresses,
- * 0 = there is none. */
+/* scratch.uses. */
+bool read_slots(PyObject *list, std::vector<Slot> *slots) {
+  for (Py_ssize_t i = 0; i + 1 < PyList_Size(list); i += 2)
+    slots->push_back(
+        {PyLong_AsLongLong(PyList_GetItem(list, i)), static_cast<int32_t>(PyLong_AsLong(PyList_GetItem(list, i + 1)))});
+  return !PyErr_Occurred();
+}
+
+/* `calls`: of each its PlannedCall, the buffers that it is given and gives, whether it is repeated, and what it
+ * allocates. `bytes` of all buffers. Addresses are those of libplanrt's functions. `arena_bytes`: of an arena for
+ * memory at the plan's addresses, 0 = there is none. */
 PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
   static const char *const known[] = {"device", "calls",    "bytes",    "follow",     "next",        "done",
                                       "rooms",  "follower", "storages", "buffers",    "dropped",     "ghosts",
@@ -69,13 +77,15 @@ PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
   plan->next = reinterpret_cast<Next>(next);
   plan->done = reinterpret_cast<Done>(done);
   plan->rooms = reinterpret_cast<RoomsOf>(rooms);
+  std::vector<std::vector<Slot>> slots(plan->calls->size());
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); i++) {
     Call &call = (*plan->calls)[static_cast<size_t>(i)];
-    PyObject *planned, *given, *gives;
+    PyObject *planned, *given, *gives, *allocated;
     int repeats;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(calls, i), "OO!O!p", &planned, &PyList_Type, &given, &PyList_Type, &gives,
-                          &repeats) ||
-        !read_buffers(given, &call.given) || !read_buffers(gives, &call.gives))
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(calls, i), "OO!O!pO!", &planned, &PyList_Type, &given, &PyList_Type, &gives,
+                          &repeats, &PyList_Type, &allocated) ||
+        !read_buffers(given, &call.given) || !read_buffers(gives, &call.gives) ||
+        !read_slots(allocated, &slots[static_cast<size_t>(i)]))
       return nullptr;
     call.planned = Ref::to(planned);
     call.repeats = repeats;
@@ -84,7 +94,7 @@ PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
     plan->bytes->push_back(PyLong_AsLongLong(PyList_GET_ITEM(bytes, i)));
     plan->numbers->push_back(Ref(PyLong_FromSsize_t(i)));
   }
-  if (PyErr_Occurred() || (arena_bytes > 0 && !begin_placing(plan, arena_bytes))) return nullptr;
+  if (PyErr_Occurred() || (arena_bytes > 0 && !begin_placing(plan, arena_bytes, std::move(slots)))) return nullptr;
   return Py_NewRef(Py_None);
 }
 
@@ -239,16 +249,15 @@ PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
 }
 
 /* Makes a storage one that can be emptied, where its memory is the allocator's and nobody else's, as that is of what
- * was loaded from a file. False: it stays one that cannot. */
+ * was loaded from a file, which PyTorch gives no allocator. False: it stays one that cannot, such as one with an
+ * allocator, which an array has. */
 PyObject *make_resizable(PyObject *, PyObject *storage) {
   c10::StorageImpl *impl = impl_of(storage);
   if (!impl) return nullptr;
   if (impl->resizable()) return Py_NewRef(Py_True);
-  c10::Allocator *allocator = c10::GetAllocator(c10::DeviceType::CPU), *before = arenas().before;
-  c10::DeleterFnPtr deleter = impl->data_ptr().get_deleter();
-  bool is_its = deleter && (deleter == allocator->raw_deleter() || (before && deleter == before->raw_deleter()));
-  if (impl->device().type() != c10::DeviceType::CPU || !is_its) return Py_NewRef(Py_False);
-  impl->set_allocator(allocator);
+  bool is_cpus = impl->device().type() == c10::DeviceType::CPU;
+  if (!is_cpus || impl->allocator() || !is_allocators(impl)) return Py_NewRef(Py_False);
+  impl->set_allocator(c10::GetAllocator(c10::DeviceType::CPU));
   impl->set_resizable(true);
   return Py_NewRef(Py_True);
 }
@@ -359,7 +368,7 @@ bool intern_names() {
                                                       {&names.refuse_failed, "refuse_failed"},
                                                       {&names.resize, "resize_"},
                                                       {&names.cdata, "_cdata"},
-                                                      {&names.data_ptr, "data_ptr"}};
+                                                      {&names.is_shared, "is_shared"}};
   for (const auto &[to, text] : all) *to = PyUnicode_InternFromString(text);
   return !PyErr_Occurred();
 }

@@ -38,18 +38,44 @@ c10::StorageImpl *impl_of(PyObject *storage) {
   return cdata ? static_cast<c10::StorageImpl *>(PyLong_AsVoidPtr(cdata.get())) : nullptr;
 }
 
+/* PyTorch 1 has no other; later ones copy what several storages have until one of them is written. */
+template <typename Storage>
+auto pointer_to(Storage *storage, int) -> decltype(storage->mutable_data()) {
+  return storage->mutable_data();
+}
+
+template <typename Storage>
+void *pointer_to(Storage *storage, long) {
+  return storage->data();
+}
+
+/* Whether a storage's memory is of PyTorch's allocator of the processor. */
+bool is_allocators(const c10::StorageImpl *impl) {
+  const c10::Allocator *before = arenas().before;
+  c10::DeleterFnPtr deleter = impl->data_ptr().get_deleter();
+  return deleter && (deleter == c10::GetAllocator(c10::DeviceType::CPU)->raw_deleter() ||
+                     (before && deleter == before->raw_deleter()));
+}
+
+/* Whether another process has got it since it was bound. PyTorch 1 marks it so. */
+bool is_shared(PyObject *storage, const c10::StorageImpl *impl) {
+  if (impl->device().type() != c10::DeviceType::CPU || (impl->resizable() && is_allocators(impl))) return false;
+  if (!impl->resizable()) return true;
+  Ref is(PyObject_CallMethodNoArgs(storage, names.is_shared));
+  return is && PyObject_IsTrue(is.get()) > 0;
+}
+
 void *address(void *user, int32_t buffer) {
   return guarded(user, static_cast<void *>(nullptr), [buffer](Plan *plan) -> void * {
     PyObject *storage = storage_in(plan, buffer);
     if (!storage || PySet_Contains(plan->parts.pinned, key_of(plan, buffer))) return nullptr;
-    const c10::StorageImpl *impl = impl_of(storage);
+    c10::StorageImpl *impl = impl_of(storage);
     if (!impl || static_cast<int64_t>(impl->nbytes()) != (*plan->bytes)[static_cast<size_t>(buffer)]) return nullptr;
-    if (!impl->resizable()) { /* another process has got it since it was bound */
+    if (is_shared(storage, impl)) {
       PySet_Add(plan->parts.pinned, key_of(plan, buffer));
       return nullptr;
     }
-    Ref data(PyObject_CallMethodNoArgs(storage, names.data_ptr));
-    return data ? PyLong_AsVoidPtr(data.get()) : nullptr;
+    return pointer_to(impl, 0);
   });
 }
 

@@ -46,7 +46,7 @@ enum class Way { done, failed, other }; /* other: left to Python, and nothing do
 
 struct Names {
   PyObject *iterations, *running, *aside, *inside, *plain, *reason, *at, *alike, *memory, *raised, *check, *recall,
-      *made, *refuse_failed, *resize, *cdata, *data_ptr;
+      *made, *refuse_failed, *resize, *cdata, *is_shared;
 } names;
 
 Ref attribute(PyObject *object, PyObject *name) {

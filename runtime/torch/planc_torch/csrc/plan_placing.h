@@ -6,15 +6,16 @@
 
 namespace {
 
-bool begin_placing(Plan *plan, int64_t bytes) {
+/* `slots`: what calls are expected to allocate. */
+bool begin_placing(Plan *plan, int64_t bytes, std::vector<std::vector<Slot>> slots) {
   if (!install_allocator()) {
     PyErr_SetString(PyExc_RuntimeError, "PyTorch's memory is of an allocator that does not free by address");
     return false;
   }
   try {
     auto arena = std::make_shared<Arena>(bytes);
-    plan->placing = new Placing{arena, std::make_shared<Beside>(), std::vector<std::vector<Slot>>(plan->calls->size()),
-                                std::vector<int64_t>(plan->calls->size())};
+    plan->placing =
+        new Placing{arena, std::make_shared<Beside>(), std::move(slots), std::vector<int64_t>(plan->calls->size())};
     std::lock_guard<std::mutex> lock(arenas().mutex);
     arenas().by_base[arena->base] = arena;
   } catch (const std::exception &) {
