@@ -163,8 +163,8 @@ const char *planc_trace_type(const planc_trace *trace, int32_t instance);
 const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer);
 /* What goes before that name: "the other replicas' " where the buffer holds their gradients of that name, else "". */
 const char *planc_trace_buffer_whose(const planc_trace *trace, int32_t buffer);
-/* True when running the instance again restores what it wrote: it writes no persistent or gradient buffer other than
- * as a side effect, and its op may run twice. */
+/* True when running the instance again restores what it wrote: it writes no persistent buffer and changes no gradient
+ * other than as a side effect, and its op may run twice. A gradient that it only writes it makes anew. */
 bool planc_trace_recomputable(const planc_trace *trace, int32_t instance);
 
 #ifdef __cplusplus

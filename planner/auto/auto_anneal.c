@@ -2,11 +2,13 @@
 #include "planner/auto/auto_search.h"
 #include "planner/base/goes_on.h"
 
-enum { MOST_AT_ONCE = 12, BLOCKS = 50, ANYWHERE = -1 };
+/* A change is of three gaps, each with tails, or of MOST_AT_ONCE, the last of them with tails. */
+enum { MOST_AT_ONCE = 12, MOST_CHANGED = 3 * (1 + PL_AUTO_MOST_INPUTS), BLOCKS = 50, ANYWHERE = -1 };
+_Static_assert(MOST_AT_ONCE + PL_AUTO_MOST_INPUTS <= MOST_CHANGED, "a change has place for all");
 
 typedef struct way_change {
-  int32_t gaps[MOST_AT_ONCE];
-  uint8_t ways[MOST_AT_ONCE]; /* as they were */
+  int32_t gaps[MOST_CHANGED];
+  uint8_t ways[MOST_CHANGED]; /* as they were */
   int32_t n;
 } way_change;
 
@@ -94,13 +96,23 @@ static void set_way(pl_auto_search *s, int32_t gap, uint8_t way, way_change *out
 }
 
 static bool comes_early(const pl_auto_search *s, int32_t gap);
+static void keep_inputs(pl_auto_search *s, int32_t gap, way_change *out);
 
-/* What comes back early stays for its own use or does not, as often as not. */
+/* What comes back early stays for its own use or does not, as often as not; and what is computed again has what it
+ * reads kept for that as often as not, as it may be dear without. */
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out) {
   bool twice = s->ways[gap] == PL_AUTO_AGAIN && comes_early(s, gap) && random_below(s, 2) == 0;
   uint8_t way = twice ? PL_AUTO_TWICE : (uint8_t)random_below(s, PL_AUTO_TWICE);
   while (!s->gaps->items[gap].open[way] || way == s->ways[gap]) way = (uint8_t)((way + 1) % PL_AUTO_TWICE);
   set_way(s, gap, way, out);
+  const pl_auto_gap *of = &s->gaps->items[gap];
+  bool again = way == PL_AUTO_AGAIN && s->rehearsal.has_tails && !of->is_tail;
+  if (again && (of->needs_tails || random_below(s, 2) == 0)) keep_inputs(s, gap, out);
+}
+
+static void keep_inputs(pl_auto_search *s, int32_t gap, way_change *out) {
+  int32_t tails[PL_AUTO_MOST_INPUTS], n = pl_auto_search_inputs(s, gap, tails);
+  for (int32_t k = 0; k < n; k++) set_way(s, tails[k], PL_AUTO_STAYS, out);
 }
 
 /* But for tails that nothing that is computed again reads, unless only such are found soon. */

@@ -11,7 +11,7 @@ enum { NONE = -1 };
 
 typedef struct gap_finder {
   const pl_walk *walk;
-  const int32_t *latest; /* per instance: until when it can run again */
+  const int32_t *latest, *by_itself; /* per instance: until when it can run again, with tails and without */
   int32_t *first_version;
   pl_auto_gap *items;
   int32_t n, n_tails;
@@ -26,13 +26,17 @@ static planc_status check_copies(const gap_finder *f);
 static int by_from(const void *left, const void *right);
 static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out);
 
-planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, pl_arena *arena, pl_auto_gaps *out) {
-  int32_t *latest;
+planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, bool tails, pl_arena *arena,
+                               pl_auto_gaps *out) {
+  int32_t *latest, *by_itself;
   gap_finder f = {.walk = walk};
   PLANC_TRY(PL_NEW(arena, &latest, walk->trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + 2 * (int64_t)walk->trace->n_buffers));
-  PLANC_TRY(pl_mark_restorable(walk->order, false, arena, latest));
+  PLANC_TRY(PL_NEW(arena, &by_itself, walk->trace->n_instances));
+  PLANC_TRY(pl_mark_restorable(walk->order, tails ? PL_KEPT_ANYTHING : PL_KEPT_NOTHING, arena, latest));
+  PLANC_TRY(pl_mark_restorable(walk->order, PL_KEPT_NOTHING, arena, by_itself));
   f.latest = latest;
+  f.by_itself = by_itself;
   PLANC_TRY(number_versions(walk->trace, arena, &f.first_version));
   for (int32_t v = 0; v < model->n_versions; v++) {
     const pl_bound_version *version = &model->versions[v];
@@ -78,6 +82,7 @@ static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bou
   it.open[PL_AUTO_AGAIN] =
       walk->recomputes && gap->again_ns >= 0 && to < n && pl_can_drop(walk->order, f->latest, it.buffer);
   it.open[PL_AUTO_TWICE] = it.open[PL_AUTO_AGAIN];
+  it.needs_tails = it.open[PL_AUTO_AGAIN] && !pl_can_drop(walk->order, f->by_itself, it.buffer);
   bool has_inside = to > it.from + 1, is_others = walk->trace->buffers[it.buffer].peer >= 0;
   if (has_inside && !is_others && (it.open[PL_AUTO_COPIED] || it.open[PL_AUTO_AGAIN])) f->items[f->n++] = it;
 }

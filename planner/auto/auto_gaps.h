@@ -25,7 +25,8 @@ typedef struct pl_auto_gap {
   int64_t bytes;    /* with alignment */
   int64_t in_ns, out_ns; /* of its copies; no time out: the user holds it */
   bool open[PL_AUTO_N_WAYS];
-  bool is_tail; /* `to` is the last position at which it may be of use */
+  bool is_tail;     /* `to` is the last position at which it may be of use */
+  bool needs_tails; /* it can be computed again only where a tail keeps what that reads */
 } pl_auto_gap;
 
 static inline bool pl_auto_gap_wraps(const pl_auto_gap *gap) {
@@ -48,8 +49,10 @@ typedef struct pl_auto_gaps {
   const int32_t *of_access;  /* the same by access of the trace */
 } pl_auto_gaps;
 
-/* Those of the bound's model of the walk's order, and where the walk recomputes their tails. In memory of `arena`;
- * borrows the walk. BAD_INPUT where copies take too long, or versions are too many, to be counted. */
-planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, pl_arena *arena, pl_auto_gaps *out);
+/* Those of the bound's model of the walk's order, and where the walk recomputes their tails. With `tails`, more can be
+ * computed again. In memory of `arena`; borrows the walk. BAD_INPUT where copies take too long, or versions are too
+ * many, to be counted. */
+planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, bool tails, pl_arena *arena,
+                               pl_auto_gaps *out);
 
 #endif

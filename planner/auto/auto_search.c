@@ -69,14 +69,18 @@ static void let_all_stay(pl_auto_search *s) {
 }
 
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
-  enum { SMALL = 5000 };
   s->room = room;
   s->rehearsal.limit = room;
+  memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
+  pl_auto_search_allow_tails(s, tails);
+}
+
+void pl_auto_search_allow_tails(pl_auto_search *s, bool tails) {
+  enum { SMALL = 5000 };
   s->rehearsal.has_tails = tails;
   s->n_candidates = 0;
-  memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
-    if ((tails || !s->gaps->items[g].is_tail) && s->gaps->items[g].bytes >= room / pl_max(SMALL, s->gaps->n))
+    if ((tails || !s->gaps->items[g].is_tail) && s->gaps->items[g].bytes >= s->room / pl_max(SMALL, s->gaps->n))
       s->candidates[s->n_candidates++] = g;
   pl_auto_judge(s);
 }
@@ -164,6 +168,7 @@ static void start_one_by_one(pl_auto_search *s, int64_t most_work);
 static void start_at_once(pl_auto_search *s, bool again);
 static void start_in_segments(pl_auto_search *s);
 static void look_at(pl_auto_search *s, pl_auto_move *move);
+static void take(pl_auto_search *s, const pl_auto_move *move);
 static int32_t list_moves(pl_auto_search *s);
 static void take_back(pl_auto_search *s, int32_t n_taken);
 
@@ -194,7 +199,7 @@ static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
     }
     if (!is_done && first->saved <= 0) break;
     if (!is_done) {
-      s->ways[first->gap] = first->way;
+      take(s, first);
       s->taken[n_taken++] = first->gap;
       pl_auto_judge(s);
     }
@@ -218,13 +223,16 @@ static int32_t list_moves(pl_auto_search *s) {
   return n;
 }
 
+static int32_t inputs_of(const pl_auto_search *s, const pl_auto_move *move, int32_t tails[PL_AUTO_MOST_INPUTS]);
+
 /* What a move would save and cost now. A copy costs the time of links that others want, even where nothing waits for
  * it. */
 static void look_at(pl_auto_search *s, pl_auto_move *move) {
   enum { LEAST_NS = 100 };
   const pl_auto_gap *gap = &s->gaps->items[move->gap];
   pl_auto_score before = s->score;
-  s->ways[move->gap] = move->way;
+  int32_t tails[PL_AUTO_MOST_INPUTS], n_tails = inputs_of(s, move, tails);
+  take(s, move);
   pl_auto_judge(s);
   int64_t link_ns = move->way != PL_AUTO_COPIED ? 0
                                                 : pl_muldiv_floor(gap->in_ns, s->in_price, PL_PRICE_ONE) +
@@ -232,7 +240,37 @@ static void look_at(pl_auto_search *s, pl_auto_move *move) {
   move->saved = before.charge - s->score.charge;
   move->costs = pl_max(pl_max(s->score.ns - before.ns, link_ns), LEAST_NS);
   s->ways[move->gap] = PL_AUTO_STAYS;
+  for (int32_t k = 0; k < n_tails; k++) s->ways[tails[k]] = PL_AUTO_AGAIN;
   s->score = before;
+}
+
+/* Tails that stay for it may go on doing so: they do not where nothing that is computed again wants them. */
+static void take(pl_auto_search *s, const pl_auto_move *move) {
+  int32_t tails[PL_AUTO_MOST_INPUTS], n = inputs_of(s, move, tails);
+  s->ways[move->gap] = move->way;
+  for (int32_t k = 0; k < n; k++) s->ways[tails[k]] = PL_AUTO_STAYS;
+}
+
+/* Tails that have to stay for a move. */
+static int32_t inputs_of(const pl_auto_search *s, const pl_auto_move *move, int32_t tails[PL_AUTO_MOST_INPUTS]) {
+  bool needs_them = move->way == PL_AUTO_AGAIN && s->gaps->items[move->gap].needs_tails;
+  return needs_them ? pl_auto_search_inputs(s, move->gap, tails) : 0;
+}
+
+int32_t pl_auto_search_inputs(const pl_auto_search *s, int32_t gap, int32_t tails[PL_AUTO_MOST_INPUTS]) {
+  const pl_rehearsal *r = &s->rehearsal;
+  const pl_auto_gap *of = &s->gaps->items[gap];
+  const planc_trace *trace = s->gaps->trace;
+  const int32_t *first_version = s->gaps->first_version;
+  const planc_instance *in = &trace->instances[r->tables.writer[first_version[of->buffer] + of->version]];
+  int32_t n = 0;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses && n < PL_AUTO_MOST_INPUTS; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->effect || access->read < 0) continue;
+    int32_t tail = r->wants.tail[first_version[access->buffer] + access->read];
+    if (tail >= 0 && s->ways[tail] != PL_AUTO_STAYS) tails[n++] = tail;
+  }
+  return n;
 }
 
 /* --- All at once -------------------------------------------------------------------------------------------------- */
@@ -277,7 +315,7 @@ static int32_t estimate_moves(pl_auto_search *s, bool again) {
     if (gap->is_tail) continue;
     int64_t prices = pl_auto_gap_wraps(gap) ? before[positions] - before[gap->from + 1] + before[gap->to]
                                             : before[gap->to] - before[gap->from + 1];
-    int64_t again_ns = gap->open[PL_AUTO_AGAIN] && (again || !gap->open[PL_AUTO_COPIED])
+    int64_t again_ns = gap->open[PL_AUTO_AGAIN] && !gap->needs_tails && (again || !gap->open[PL_AUTO_COPIED])
                            ? r->op_ns[writer_position(r, gap)]
                            : INT64_MAX;
     int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns / 2 + gap->out_ns / 2 : INT64_MAX;

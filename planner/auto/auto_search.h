@@ -60,6 +60,8 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
                                 pl_arena *arena, pl_auto_search *out);
 /* Begins in so many bytes; with tails, if they may stay. */
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails);
+/* From then on, whether tails may stay; as the gaps were made with. */
+void pl_auto_search_allow_tails(pl_auto_search *s, bool tails);
 /* Goes on where that many bytes of them are not to be had, from the best that was found: that may fit no more, and is
  * forgotten. */
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
@@ -72,6 +74,10 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
 void pl_auto_judge(pl_auto_search *s);
 /* The same, but false, without a score, where time and so many times the charge are certainly more than `most`. */
 bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most);
+enum { PL_AUTO_MOST_INPUTS = 8 };
+/* The tails, so many at most, that do not stay but would have to for a gap to be computed again from what it reads as
+ * it is. Returns their number. */
+int32_t pl_auto_search_inputs(const pl_auto_search *s, int32_t gap, int32_t tails[PL_AUTO_MOST_INPUTS]);
 /* Whether any that fit were found. */
 static inline bool pl_auto_search_found(const pl_auto_search *s) {
   return s->best_score.ns < INT64_MAX;

@@ -71,7 +71,8 @@ int32_t pl_auto_segments_set(pl_auto_segments *s, int32_t reach, bool keeps_last
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
     int32_t first = s->first[gap->buffer], last = s->last[gap->buffer];
-    if (!gap->open[PL_AUTO_AGAIN] || first == NONE || planc_order_phase(order, gap->from) != PLANC_PHASE_forward ||
+    if (!gap->open[PL_AUTO_AGAIN] || gap->needs_tails || first == NONE ||
+        planc_order_phase(order, gap->from) != PLANC_PHASE_forward ||
         planc_order_phase(order, gap->to) == PLANC_PHASE_forward)
       continue;
     bool stays = s->segment[first] != s->segment[last] || (keeps_last && s->segment[first] == end);

@@ -17,7 +17,7 @@ typedef struct pl_auto_segments {
 planc_status pl_auto_segments_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_auto_segments *out);
 /* Cuts where the reach is at least `reach`. Of what the forward pass makes and the backward pass reads, and of tails,
  * what crosses a cut stays, and so does what the last segment makes if `keeps_last`; the rest is computed again. Fills
- * in these ways; others are as they were. Returns how many cuts there are. */
+ * in these ways; others, and those that need tails, are as they were. Returns how many cuts there are. */
 int32_t pl_auto_segments_set(pl_auto_segments *s, int32_t reach, bool keeps_last, uint8_t *ways);
 
 #endif

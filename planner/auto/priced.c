@@ -26,7 +26,7 @@ static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_with_efforts(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
-static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, bool tails);
+static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails);
 static planc_status find(pl_priced *p, const pl_priced_work *work);
 static planc_status set_up(pl_priced *p);
 static int64_t least_of(const pl_priced *p);
@@ -42,6 +42,7 @@ planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate 
                  .watch = evaluator->problem->terms.watch,
                  .best = out,
                  .best_ns = INT64_MAX,
+                 .given_ns = INT64_MAX,
                  .bound_ns = {INT64_MAX, INT64_MAX}};
   p.problem.terms.watch = NULL;
   own.problem = &p.problem;
@@ -64,11 +65,12 @@ static int32_t effort_of(const planc_problem *problem) {
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
 
-/* Whether a search may find much that this has not. */
+/* Whether a search may find much that this has not. Where other orders are allowed it is far where it is without
+ * them, too, so that as much is searched. */
 static bool is_far(const pl_priced *p) {
   enum { FAR = 10 };
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-  return p->best_ns - p->best_ns / FAR > least_of(p) || stores;
+  return p->best_ns - p->best_ns / FAR > least_of(p) || p->given_ns - p->given_ns / FAR > p->bound_ns[0] || stores;
 }
 
 static bool may_find(const pl_priced *p) {
@@ -82,29 +84,30 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   int32_t first = effort < STANDARD ? effort : STANDARD;
   PLANC_TRY(find_with_effort(p, first));
   for (int32_t k = first + 1; k <= effort && pl_goes_on(p->watch); k++) {
-    PLANC_TRY(find_in_orders(p, &works[k], false));
-    if (may_find(p) && is_far(p)) PLANC_TRY(find_in_orders(p, &works[k], true));
+    PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_NEVER));
+    if (may_find(p) && is_far(p)) PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_FIRST));
   }
   return NULL;
 }
 
-/* Where what is found is far from what no plan is faster than, or data go as far as storage, short searches may find
- * what is faster, as they look coarser: with all of the memory, with less, and with what recomputes read kept. */
+/* What recomputes read may be kept for them, but in what comes first. Where what is found is far from what no plan is
+ * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
+ * the memory, with less, and with what recomputes read kept from the beginning. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
-  PLANC_TRY(find_in_orders(p, &works[effort], false));
+  PLANC_TRY(find_in_orders(p, &works[effort], PL_TAILS_LATER));
   if (!may_find(p)) return NULL;
   if (p->best_ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
-  PLANC_TRY(find_in_orders(p, &short_work, false));
+  PLANC_TRY(find_in_orders(p, &short_work, PL_TAILS_NEVER));
   PLANC_TRY(find_in_less(p));
-  return pl_goes_on(p->watch) ? find_in_orders(p, &short_work, true) : NULL;
+  return pl_goes_on(p->watch) ? find_in_orders(p, &short_work, PL_TAILS_FIRST) : NULL;
 }
 
 /* What fits with less effort fits with more. */
 static planc_status find_anything(pl_priced *p, int32_t effort) {
-  if (effort > 0) PLANC_TRY(find_in_orders(p, &works[0], false));
+  if (effort > 0) PLANC_TRY(find_in_orders(p, &works[0], PL_TAILS_NEVER));
   for (int32_t k = 0; k <= effort && p->best_ns == INT64_MAX && pl_goes_on(p->watch); k++)
-    PLANC_TRY(find_in_orders(p, &works[k], true));
+    PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_FIRST));
   return NULL;
 }
 
@@ -130,7 +133,7 @@ static planc_status find_in_less(pl_priced *p) {
     *less = canonical_below(*less);
     terms->beat_ns = beat_ns > 0 ? pl_min(beat_ns, p->best_ns) : p->best_ns;
     p->bound_ns[0] = p->bound_ns[1] = INT64_MAX;
-    status = find_in_orders(p, &short_work, false);
+    status = find_in_orders(p, &short_work, PL_TAILS_NEVER);
     if (!p->has_room || is_pointless(p)) break;
   }
   terms->budgets[PLANC_MEMORY_DEVICE] = budget;
@@ -141,10 +144,11 @@ static planc_status find_in_less(pl_priced *p) {
 }
 
 /* In the graph's order, and where others are allowed with updates as early as can be. */
-static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, bool tails) {
+static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails) {
   p->early = false;
   p->tails = tails;
   PLANC_TRY(find(p, work));
+  p->given_ns = pl_min(p->given_ns, p->best_ns);
   if (!p->evaluator->problem->terms.settings.reorder || !pl_goes_on(p->watch)) return NULL;
   p->early = true;
   return find(p, work);
@@ -194,7 +198,7 @@ static planc_status set_up(pl_priced *p) {
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
   PLANC_TRY(certify(p, &model));
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
-  PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));
+  PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails != PL_TAILS_NEVER, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
   p->search.watch = p->watch;
   return NULL;

@@ -58,7 +58,7 @@ planc_status pl_priced_search(pl_priced *p) {
   enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3, MOST_STEPS = 12 };
   pl_auto_search *s = &p->search;
   const planc_terms *terms = &p->evaluator->problem->terms;
-  pl_auto_search_in(s, p->room, p->tails);
+  pl_auto_search_in(s, p->room, p->tails == PL_TAILS_FIRST);
   s->most_steps = s->rehearsal.steps + MOST_STEPS * p->work->changes + p->work->start;
   pl_auto_search_start(s, p->has_room ? p->work->start : 0);
   if (!p->has_room) return NULL;
@@ -70,6 +70,7 @@ planc_status pl_priced_search(pl_priced *p) {
   int64_t held_ns = INT64_MAX;
   tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
+  if (p->tails != PL_TAILS_NEVER) pl_auto_search_allow_tails(s, true);
   for (int32_t k = 0; k < times || (p->best_ns == INT64_MAX && k < LONGER * times); k++) {
     if (p->best_ns < INT64_MAX && terms->first_will_do) break;
     bool found = pl_auto_search_found(s), holds = false;

@@ -10,6 +10,13 @@ typedef struct pl_priced_work {
   int64_t start, changes, of_candidate, bound, most_values;
 } pl_priced_work;
 
+/* When tails (auto_gaps.h) may stay. */
+typedef enum pl_priced_tails {
+  PL_TAILS_NEVER,
+  PL_TAILS_LATER, /* when the first changes have been made: the search takes longer to find its way among them */
+  PL_TAILS_FIRST
+} pl_priced_tails;
+
 /* What is stated. */
 typedef struct pl_priced_choice {
   pl_absences absences;
@@ -26,7 +33,7 @@ typedef struct pl_priced {
   planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
-  bool tails; /* may stay (auto_gaps.h) */
+  pl_priced_tails tails;
   int64_t room;
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;
@@ -35,7 +42,8 @@ typedef struct pl_priced {
   pl_priced_choice of_best;
   int64_t budget_of_best; /* that was looked at */
   pl_walk_room room_of_best;
-  int64_t best_ns; /* INT64_MAX: nothing fits yet */
+  int64_t best_ns;  /* INT64_MAX: nothing fits yet */
+  int64_t given_ns; /* the same, when the graph's order was looked at last and before others were */
   int64_t n_judged;
   int32_t n_simulated;
   bool early;          /* the order that is looked at */

@@ -35,7 +35,8 @@ static void ask_for_inputs(pl_rehearsal *r, int32_t instance, bool again) {
         is_on_host(r, access->buffer, access->read))
       continue;
     int32_t writer = r->tables.writer[number_of(r, access->buffer, access->read)];
-    r->works &= writer != NONE && r->depth < trace->n_accesses;
+    bool may = writer != NONE && r->gaps->latest[writer] >= r->position;
+    r->works &= may && r->depth < trace->n_accesses;
     if (!r->works) return;
     r->stack[r->depth++] = writer;
   }

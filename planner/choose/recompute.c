@@ -47,7 +47,7 @@ planc_status pl_mark_drops(const planc_order *order, pl_arena *arena, pl_drops *
   present *versions;
   PLANC_TRY(PL_NEW(arena, &latest, trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &versions, trace->n_buffers));
-  PLANC_TRY(pl_mark_restorable(order, true, arena, latest));
+  PLANC_TRY(pl_mark_restorable(order, PL_KEPT_UNDROPPED, arena, latest));
   keep_whole_ops(trace, drops->keep);
   for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !pl_can_drop(order, latest, b);
   mark_ends(order, versions, drops);

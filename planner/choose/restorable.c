@@ -1,6 +1,8 @@
 /* How long each instance can run again (restorable.h): as long as what it reads is there or can be restored. */
 #include "planner/choose/restorable.h"
 
+#include "util/math.h"
+
 enum { NONE = -1 };
 
 /* Versions ascend along a buffer's accesses. */
@@ -46,7 +48,7 @@ static planc_status find_changes(const planc_order *order, pl_arena *arena, int3
 
 bool pl_can_drop(const planc_order *order, const int32_t *latest, int32_t buffer) {
   const planc_buffer *b = &order->trace->buffers[buffer];
-  if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp) return false;
+  if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp && b->kind != PLANC_KIND_grad) return false;
   if (b->flags & PLANC_BUFFER_RESULT) return false;
   for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++) {
     const planc_access *access = planc_order_access(order, u);
@@ -55,7 +57,10 @@ bool pl_can_drop(const planc_order *order, const int32_t *latest, int32_t buffer
   return true;
 }
 
-planc_status pl_mark_restorable(const planc_order *order, bool keeps, pl_arena *arena, int32_t *latest) {
+static bool runs_again(const planc_trace *trace, int32_t instance, pl_kept kept);
+static bool is_kept(const planc_buffer *buffer);
+
+planc_status pl_mark_restorable(const planc_order *order, pl_kept kept, pl_arena *arena, int32_t *latest) {
   enum { UNKNOWN, DROPPED, KEPT };
   const planc_trace *trace = order->trace;
   int32_t *writer, *changes;
@@ -67,14 +72,15 @@ planc_status pl_mark_restorable(const planc_order *order, bool keeps, pl_arena *
   for (int32_t p = 0; p < order->n; p++) {
     int32_t i = order->runs[p].instance;
     const planc_instance *in = &trace->instances[i];
-    bool again = planc_trace_phase(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
-    latest[i] = again ? order->n : NONE;
+    latest[i] = runs_again(trace, i, kept) ? order->n : NONE;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
       if (access->effect || access->read < 0) continue;
       int32_t from = writer[access->buffer];
       int32_t readable = is_given(trace, access->buffer) ? changes[a] : from >= 0 ? latest[from] : NONE;
-      if (keeps && !is_given(trace, access->buffer) && changes[a] == order->n) {
+      if (kept == PL_KEPT_ANYTHING && is_kept(&trace->buffers[access->buffer]) && changes[a] == order->n)
+        readable = order->n;
+      if (kept == PL_KEPT_UNDROPPED && !is_given(trace, access->buffer) && changes[a] == order->n) {
         uint8_t *of = &fate[access->buffer];
         if (*of == UNKNOWN) *of = pl_can_drop(order, latest, access->buffer) ? DROPPED : KEPT;
         if (*of == KEPT) readable = order->n;
@@ -86,4 +92,32 @@ planc_status pl_mark_restorable(const planc_order *order, bool keeps, pl_arena *
     }
   }
   return NULL;
+}
+
+static bool makes_large_gradients(const planc_trace *trace, int32_t instance);
+
+static bool runs_again(const planc_trace *trace, int32_t instance, pl_kept kept) {
+  bool forward = planc_trace_phase(trace, instance) == PLANC_PHASE_forward;
+  if (!forward && (kept != PL_KEPT_ANYTHING || !makes_large_gradients(trace, instance))) return false;
+  return planc_trace_recomputable(trace, instance);
+}
+
+/* As the gradient of a fully connected layer. Others are not worth what is kept for them. */
+static bool makes_large_gradients(const planc_trace *trace, int32_t instance) {
+  enum { MUCH = 4 };
+  const planc_instance *in = &trace->instances[instance];
+  int64_t made = 0, read = 0;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    const planc_buffer *buffer = &trace->buffers[access->buffer];
+    if (access->effect) continue;
+    if (access->write >= 0 && buffer->kind != PLANC_KIND_grad) return false;
+    if (access->write >= 0) made = pl_add_saturate(made, buffer->bytes);
+    if (access->read >= 0 && !is_given(trace, access->buffer)) read = pl_add_saturate(read, buffer->bytes);
+  }
+  return made / MUCH > read;
+}
+
+static bool is_kept(const planc_buffer *buffer) {
+  return !(buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED | PLANC_BUFFER_RESULT));
 }

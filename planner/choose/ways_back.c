@@ -34,7 +34,7 @@ planc_status pl_ways_back_make(const pl_walk *walk, const int64_t *start, pl_are
   PLANC_TRY(PL_NEW(arena, &out->latest, trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &out->visited, trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &out->stack, (int64_t)trace->n_accesses + 1));
-  return pl_mark_restorable(walk->order, false, arena, out->latest);
+  return pl_mark_restorable(walk->order, PL_KEPT_NOTHING, arena, out->latest);
 }
 
 bool pl_way_is_open(const pl_ways_back *ways, pl_way way, int32_t buffer) {

@@ -128,7 +128,7 @@ static planc_status check_turn(const pl_machine *m) {
   }
   if (planc_trace_recomputable(m->trace, instr->id)) return NULL;
   return pl_machine_fault(
-      m, "cannot be recomputed: it updates a persistent buffer or a gradient, or is marked no-recompute");
+      m, "cannot be recomputed: it writes a persistent buffer, changes a gradient, or is marked no-recompute");
 }
 
 static planc_status run_workspace(pl_machine *m, pl_mark mark) {

@@ -47,7 +47,8 @@ bool planc_trace_recomputable(const planc_trace *trace, int32_t instance) {
   for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
     const planc_buffer *buffer = &trace->buffers[access->buffer];
-    bool lasting = (buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->kind == PLANC_KIND_grad;
+    bool adds = buffer->kind == PLANC_KIND_grad && access->read >= 0;
+    bool lasting = (buffer->flags & PLANC_BUFFER_PERSISTENT) || adds;
     if (lasting && access->write >= 0 && !access->effect) return false;
   }
   return true;

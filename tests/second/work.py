@@ -29,7 +29,8 @@ class Instance:
     def __init__(self, key, accesses, buffers, once):
         self.key, self.job, self.accesses = key, key[0], accesses
         lasting = any(access.write is not None and not access.effect and
-                      (buffers[access.buffer].persists or buffers[access.buffer].kind == "grad") for access in accesses)
+                      (buffers[access.buffer].persists or buffers[access.buffer].kind == "grad" and access.read is not None)
+                      for access in accesses)
         self.again = not (once or lasting)
 
 

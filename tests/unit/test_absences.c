@@ -68,7 +68,7 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
   ok(planc_gaps_make(order, &gaps));
   ok(PL_NEW(arena, &items, gaps->n));
   ok(PL_NEW(arena, &latest, trace->n_instances));
-  ok(pl_mark_restorable(order, false, arena, latest));
+  ok(pl_mark_restorable(order, PL_KEPT_NOTHING, arena, latest));
   for (int32_t k = 0; k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
     if (!rand_chance(&state, 60)) continue;

@@ -103,7 +103,7 @@ static const struct {
     {"exec f1 re use 2 0 -1 9\n", "exec f1 re use 2 0 1 9\n", "exec f1: a recompute must skip the side effect on s"},
     {"exec f1 re use 2 0 -1 9\n", "exec b2 re use 7 9 -1\n", "exec b2: recomputes what has not run before"},
     {"exec up use 0 11\n", "exec up use 0 11\nexec up re use 0 11\n",
-     "exec up: cannot be recomputed: it updates a persistent buffer or a gradient"},
+     "exec up: cannot be recomputed: it writes a persistent buffer, changes a gradient"},
     {"exec f1 ws 3072 512 use 2 0 1 3\n", "exec f1 use 2 0 -1 3\n", "exec f1: has no residency for s"},
     {"use 2 0 1 3\n", "use 2 0 1\n", "exec f1: names 3 residencies for its 4 accesses"},
     {"use 2 0 1 3\n", "use 2 0 1 3 3\n", "exec f1: names 5 residencies for its 4 accesses"},

@@ -243,7 +243,8 @@ static void check_lookups(const planc_trace *trace) {
       right &= a >= instance->first_access && a < instance->first_access + instance->n_accesses;
       const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
       right &= buffer->storage == storage_of(g, op->out[k]);
-      lasting |= buffer->kind >= PLANC_KIND_param && buffer->kind <= PLANC_KIND_grad;
+      bool changes = buffer->kind == PLANC_KIND_grad && trace->accesses[a].read >= 0;
+      lasting |= planc_kind_persists(buffer->kind) || changes;
     }
     if (instance->role == PLANC_ROLE_ACCUMULATE) lasting = true;
     right &= planc_trace_recomputable(trace, i) != lasting;

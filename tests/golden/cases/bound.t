@@ -14,8 +14,13 @@ In rounds each of them needs less.
 
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --sub-batch 16 --budget 250K --effort 1
   lenet-digits: batch 64 in 4 rounds of 16, budget 250.00 KiB
+<<<<<<< HEAD
     at least  0.875 ms an iteration, ideal 0.865 ms (+1.1 %)
     a GiB     more lowers that by at most 304.030 ms
+=======
+    at least  0.873 ms an iteration, ideal 0.865 ms (+1.0 %)
+    a GiB     more lowers that by at most 360.281 ms
+>>>>>>> 2ee541c51b2acbf27eb18b6b581e8a52c888bbf7
     memory    at least 163840 bytes (160.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 250K
