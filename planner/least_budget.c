@@ -42,6 +42,7 @@ static planc_status run(search *s, planc_status failed);
 static int64_t begin(search *s, planc_status failed);
 static bool is_settled(const search *s);
 static planc_status try_budget(search *s, int64_t budget, int64_t *out_next);
+static bool is_near(const search *s);
 static bool is_its_peak_next(const search *s);
 static planc_status try_its_peak(search *s);
 static void keep(search *s, int64_t budget, planc_plan *plan);
@@ -77,7 +78,8 @@ planc_status pl_find_least(const planc_target *target, const pl_least_of *of, pl
 
 static planc_status run(search *s, planc_status failed) {
   int64_t next = begin(s, failed), most = s->of->most > 0 ? s->of->most : PLANC_LEAST_PLANS;
-  while (s->found->tried < most - 1 && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
+  while (s->found->tried < most - 1 && !is_settled(s) && !is_near(s)) PLANC_TRY(try_budget(s, next, &next));
+  if (is_near(s)) return NULL;
   if (s->found->tried < most && is_its_peak_next(s)) {
     PLANC_TRY(try_its_peak(s));
   } else if (!is_settled(s)) {
@@ -179,6 +181,12 @@ static void keep(search *s, int64_t budget, planc_plan *plan) {
 
 static bool is_settled(const search *s) {
   return s->found->plan && s->found->bytes - s->fails <= PLANC_ALIGNMENT;
+}
+
+/* A search for each of the last bytes is more than it is worth where plans take whatever there is. */
+static bool is_near(const search *s) {
+  enum { NEAR = 256 };
+  return s->fills && s->found->plan && s->found->bytes - s->fails <= (s->found->bytes - s->floor) / NEAR;
 }
 
 /* What is known from a failure at the target's own budget, and the budget to begin with. */
