@@ -94,16 +94,16 @@ planc_status pl_mark_restorable(const planc_order *order, pl_kept kept, pl_arena
   return NULL;
 }
 
-static bool makes_large_gradients(const planc_trace *trace, int32_t instance);
+static bool makes_much(const planc_trace *trace, int32_t instance);
 
 static bool runs_again(const planc_trace *trace, int32_t instance, pl_kept kept) {
   bool forward = planc_trace_phase(trace, instance) == PLANC_PHASE_forward;
-  if (!forward && (kept != PL_KEPT_ANYTHING || !makes_large_gradients(trace, instance))) return false;
+  if (!forward && (kept != PL_KEPT_ANYTHING || !makes_much(trace, instance))) return false;
   return planc_trace_recomputable(trace, instance);
 }
 
-/* As the gradient of a fully connected layer. Others are not worth what is kept for them. */
-static bool makes_large_gradients(const planc_trace *trace, int32_t instance) {
+/* As of the gradient of a fully connected layer. Other results are not worth what is kept for them. */
+static bool makes_much(const planc_trace *trace, int32_t instance) {
   enum { MUCH = 4 };
   const planc_instance *in = &trace->instances[instance];
   int64_t made = 0, read = 0;
@@ -111,7 +111,6 @@ static bool makes_large_gradients(const planc_trace *trace, int32_t instance) {
     const planc_access *access = &trace->accesses[a];
     const planc_buffer *buffer = &trace->buffers[access->buffer];
     if (access->effect) continue;
-    if (access->write >= 0 && buffer->kind != PLANC_KIND_grad) return false;
     if (access->write >= 0) made = pl_add_saturate(made, buffer->bytes);
     if (access->read >= 0 && !is_given(trace, access->buffer)) read = pl_add_saturate(read, buffer->bytes);
   }

@@ -9,8 +9,8 @@
 typedef enum pl_kept {
   PL_KEPT_NOTHING,
   PL_KEPT_UNDROPPED, /* buffers that cannot be dropped */
-  PL_KEPT_ANYTHING   /* whatever ends with the iteration. Then ops of the backward pass run again as well that make
-                        nothing but gradients, much larger than what they read */
+  PL_KEPT_ANYTHING   /* whatever ends with the iteration. Then ops of the backward pass run again as well
+                        whose results are much larger than what they read */
 } pl_kept;
 
 /* Sets latest[i], the last position before which instance i can run again: up to there its inputs are unchanged, or can

@@ -62,10 +62,10 @@ What left the device would have found no room.
   y.plan: superneurons, batch 64 in 1 round of 64
     peak      729.88 KiB of 760.00 KiB, host 0 B
     iteration 0.785 ms, ideal 0.319 ms (+146.1 %)
-    bound     0.365 ms, than which no plan in such rounds is faster (+114.7 %)
+    bound     0.365 ms, than which no plan in such rounds is faster (+114.6 %)
     moved     2.50 KiB out, 16.50 KiB in; recomputed 0.014 ms
     beyond ideal: waits for copies out 0.003 ms, ops that run again 0.014 ms, slowed by copies beside ops 0.001 ms, slower algorithms, smaller rounds 0.447 ms
-    190.00 KiB less: no plan in such rounds fits, op pool1.grad takes 712.70 KiB
+    190.00 KiB less: no plan in such rounds fits, op pool1.grad takes 677.16 KiB
     190.00 KiB more: no plan in such rounds is faster than 0.339 ms
   peak: 728.70 KiB live at op pool1.grad; largest:
       256.00 KiB  conv1.y
@@ -83,7 +83,7 @@ What left the device would have found no room.
       256.00 KiB  conv1.y, 0.181 ms from pool1 to pool1 run again
                   kept: copies would take 0.072 ms; it leaves 113.42 KiB free at op pool2.grad
        16.00 KiB  fc1.w.grad, 0.515 ms from fc1.wgrad to fc1.w.sgd
-                  kept: copies would take 0.023 ms; it leaves 31.30 KiB free at op pool1.grad
+                  kept: copies would take 0.023 ms, again 0.010 ms; it leaves 31.30 KiB free at op pool1.grad
 
 With other costs than the plan's there are no prices; a mix has none either.
 
