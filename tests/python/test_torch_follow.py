@@ -6,6 +6,7 @@ import _thread
 import copy
 import ctypes
 import io
+import json
 import os
 import pickle
 import sysconfig
@@ -63,6 +64,43 @@ class PlanTest(FollowTest):
                     self.assertGreater(moved, 0, f"{what}: the plan does nothing")
                     followed += 1
         self.assertGreater(followed, 24)
+
+    def test_gradients_that_wait_for_the_optimizer_are_computed_again(self):
+        recorded = self.record(fully_connected)
+        made = recorded.planned("priced", recorded.plain_bytes * 70 // 100)
+        self.assertIn("backward", phases_again(made[0]))
+        ours = Run(fully_connected, made[0])
+        self.assert_same(ours, Run(fully_connected), "gradients computed again")
+        self.assertEqual(over(recorded, ours, made[1]["peak_bytes"]), 0)
+        self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+
+
+def fully_connected():
+    """Layers whose gradients are much larger than what they are made of. One is read when it is there, by a hook."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(300, 300) for _ in range(4)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = []
+    model[2].weight.register_hook(lambda gradient: seen.append(gradient.tolist()[0][0]))
+
+    def step(x):
+        seen.clear()
+        loss = model(x).square().mean()
+        loss.backward()
+        seen.append(float(model[3].weight.grad[0, 0]))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.detach(), list(seen)
+
+    return SimpleNamespace(model=model, optimizer=optimizer, step=step, example=lambda: (torch.randn(2, 300),))
+
+
+def phases_again(path):
+    """Of the ops that a plan runs again."""
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    ops = [row for row in rows if isinstance(row.get("op"), str)]
+    return {ops[row["n"]]["phase"] for row in rows if row.get("i") == "exec" and row.get("re")}
 
 
 # --- Between steps ----------------------------------------------------------------------------------------------------

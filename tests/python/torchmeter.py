@@ -79,4 +79,5 @@ class Meter(TorchDispatchMode):
     def bytes(self):
         self.seen = {cdata: seen for cdata, seen in self.seen.items() if not seen.expired()}
         storages = (STORAGE._new_with_weak_ptr(seen.cdata) for seen in self.seen.values())
-        return sum(storage.nbytes() for storage in storages if storage is not None)
+        only_says = plain_calls().only_says if plain_calls() else lambda storage: False
+        return sum(storage.nbytes() for storage in storages if storage is not None and not only_says(storage))

@@ -14,7 +14,7 @@ from types import MethodType
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import READS, SHARES, STORAGES, only_views, tensors_on
+from .calls import READS, SHARES, STORAGE, STORAGES, only_views, tensors_on
 from .extension import plain_calls
 from .handed_out import is_forgotten
 from .methods import Methods
@@ -49,17 +49,19 @@ class Calls(TorchDispatchMode):
 
     def view(self, function, args, kwargs):
         """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
-        been emptied gets memory meanwhile."""
+        been emptied says meanwhile that it is not, or without the extension gets memory."""
         emptied = []
         for iteration in self.watched.iterations:
             emptied += iteration.memory.emptied(tensors_on(iteration.device, (args, kwargs)))
+        module = plain_calls() if emptied else None
+        resize = module.say_bytes if module else STORAGE.resize_
         for storage, size in emptied:
-            storage.resize_(size)
+            resize(storage, size)
         try:
             return called(function, args, kwargs)
         finally:
             for storage, _ in emptied:
-                storage.resize_(0)
+                resize(storage, 0)
 
 
 class Seen:

@@ -262,6 +262,26 @@ PyObject *make_resizable(PyObject *, PyObject *storage) {
   return Py_NewRef(Py_True);
 }
 
+/* Where storages are that are only viewed: bindings refuse one that has bytes and is nowhere. */
+char nowhere;
+
+/* Has a storage without memory say that it has so many bytes, for views of it; or again none. */
+PyObject *say_bytes(PyObject *, PyObject *const *all, Py_ssize_t n) {
+  c10::StorageImpl *impl = n == 2 ? impl_of(all[0]) : nullptr;
+  if (!impl) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "storage, bytes");
+  size_t bytes = PyLong_AsSize_t(all[1]);
+  if (PyErr_Occurred()) return nullptr;
+  impl->set_data_ptr(c10::DataPtr(bytes > 0 ? &nowhere : nullptr, impl->device()));
+  impl->set_nbytes(bytes);
+  return Py_NewRef(Py_None);
+}
+
+/* Whether a storage only says that it has bytes. */
+PyObject *only_says(PyObject *, PyObject *storage) {
+  c10::StorageImpl *impl = impl_of(storage);
+  return impl ? PyBool_FromLong(impl->data_ptr().get() == &nowhere) : nullptr;
+}
+
 /* Gives the system what the allocator has got back and keeps. */
 PyObject *trim(PyObject *, PyObject *) {
 #ifdef __GLIBC__
@@ -316,6 +336,8 @@ PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FAS
                                 {"allocations", as_method(allocations_of), METH_FASTCALL, nullptr},
                                 {"see_allocations", see_allocations, METH_NOARGS, nullptr},
                                 {"make_resizable", make_resizable, METH_O, nullptr},
+                                {"say_bytes", as_method(say_bytes), METH_FASTCALL, nullptr},
+                                {"only_says", only_says, METH_O, nullptr},
                                 {"trim", trim, METH_NOARGS, nullptr},
                                 {}};
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
