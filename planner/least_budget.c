@@ -4,7 +4,8 @@
  * are settled by three plans, one for no memory at all, one for what that asked for, and one that shows that a unit
  * less fails. A policy that knows nothing gets more and more; one whose plans follow the budget is closed in on by
  * bisection, from the peak of the smallest that fits. The search ends with the last plan that it may make, which tries
- * what the smallest one takes: that may fit although the middle does not.
+ * what the smallest one takes: that may fit although the middle does not. Where plans fill whatever there is it ends
+ * with one that is near what fails.
  *
  * A host or storage whose failure tells nothing of it, as where the device is what is then too small, is first tried
  * without limit, and then with twice as much again and again, from what that plan takes on: a policy may count more
@@ -144,12 +145,12 @@ static int64_t more(search *s) {
 }
 
 static int64_t twice(const search *s) {
-  return whole_units(s, pl_add_saturate(s->fails, s->fails - s->floor));
+  return whole_units(s, pl_add_saturate(s->fails, pl_max(s->fails - s->floor, PLANC_ALIGNMENT)));
 }
 
 /* The budget to try after one that failed. Where nothing fits yet, that is what the failure asks for, or more once that
- * has not been enough, and the target's own where nothing is known; else halfway to what fits. A policy
- * that takes what there is may then ask for far too much: not more than twice what fails is tried. */
+ * has not been enough, and the target's own where nothing is known; else halfway to what fits. A policy whose plans
+ * fill what there is may then ask for far too much: not more than twice what fails is tried. */
 static int64_t next_above(search *s, planc_shortage shortage) {
   bool known = shortage.memory == s->memory && shortage.bytes > s->fails;
   int64_t asked = known ? whole_units(s, shortage.bytes) : 0;

@@ -24,8 +24,9 @@ typedef struct planc_bound {
   int64_t values; /* prices looked at */
 } planc_bound;
 
-/* An effort is counted in work, four times as much as the one below has: 0.1 s at effort 1, unless the graph is so
- * large that the least of what is looked at takes longer. A greater one certifies no less. */
+/* An effort is counted in work, four times as much as the one below has: 50 ms for a thousand ops at effort 1, and
+ * longer where the graph is so large that the least of what is looked at takes longer. A greater one certifies no
+ * less. */
 enum { PLANC_BOUND_MOST_EFFORT = 3, PLANC_BOUND_EFFORT = 2 /* if nothing is said */ };
 
 /* The bound of the problem's job, in rounds of its sub_batch, else the whole batch. It is the same each time, on every

@@ -65,8 +65,8 @@ static int32_t effort_of(const planc_problem *problem) {
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
 
-/* Whether a search may find much that this has not. Where other orders are allowed it is far where it is without
- * them, too, so that as much is searched. */
+/* Whether a search may find much that this has not. Where other orders are allowed, what was found before they were
+ * looked at counts as well, so that no less is searched than without them. */
 static bool is_far(const pl_priced *p) {
   enum { FAR = 10 };
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
@@ -204,16 +204,18 @@ static planc_status set_up(pl_priced *p) {
   return NULL;
 }
 
-/* Once for each order and budget. */
+/* Once for each order and budget. Cuts take much memory, which nobody needs any more then. */
 static planc_status certify(pl_priced *p, const pl_bound_model *model) {
   enum { VALUES = 40 };
   int64_t *bound_ns = &p->bound_ns[p->early];
   pl_bound_prices prices;
   pl_bound_found found;
+  pl_arena arena = {0};
   if (*bound_ns < INT64_MAX) return NULL;
-  PLANC_TRY(pl_bound_certify(model, p->room, p->has_room ? VALUES : 1, &p->arena, &prices, &found));
-  *bound_ns = found.ns;
-  return NULL;
+  planc_status status = pl_bound_certify(model, p->room, p->has_room ? VALUES : 1, &arena, &prices, &found);
+  pl_arena_free(&arena);
+  if (!status) *bound_ns = found.ns;
+  return status;
 }
 
 static planc_status finish(pl_priced *p) {

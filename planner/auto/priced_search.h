@@ -43,7 +43,7 @@ typedef struct pl_priced {
   int64_t budget_of_best; /* that was looked at */
   pl_walk_room room_of_best;
   int64_t best_ns;  /* INT64_MAX: nothing fits yet */
-  int64_t given_ns; /* the same, when the graph's order was looked at last and before others were */
+  int64_t given_ns; /* the same, when the graph's order had been looked at last */
   int64_t n_judged;
   int32_t n_simulated;
   bool early;          /* the order that is looked at */

@@ -1,6 +1,6 @@
 /* The search for prices that lead a search for plans (bound_value.h): steps along slopes, first with few prices, each
  * for a stretch of the period, and then with more and more. They certify less than those of bound_certify.h, but are
- * spread over all positions at which memory is short: with the few of those plans took 3 % longer. */
+ * spread over all positions at which memory is short: with the few of those plans take 3 % longer. */
 #ifndef PLANC_BOUND_ASCENT_H
 #define PLANC_BOUND_ASCENT_H
 

@@ -34,7 +34,7 @@ typedef struct certifier {
   pl_signed_wide best_value;
   int64_t ideal_ns; /* the value without prices */
   int64_t values, most_values;
-  kept_cut *kept; /* a ring */
+  kept_cut *kept; /* a ring: the oldest gives way, and is a cut until the knots change, but no part of the mean */
   int32_t n_kept, next_kept, most_kept;
   int32_t *cut_of; /* by kept cut: of the present knots, NONE = none */
   double radius;
@@ -49,7 +49,7 @@ static void climb(certifier *c);
 
 planc_status pl_bound_certify(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
                               pl_bound_prices *out_prices, pl_bound_found *out) {
-  certifier c = {.model = model, .best = out_prices, .most_values = most_values, .radius = FIRST_RADIUS};
+  certifier c = {.model = model, .best = out_prices, .most_values = most_values};
   PLANC_TRY(start(&c, room, arena));
   if (room > 0 && c.ideal_ns > 0) {
     pl_bound_knots_begin(&c.knots, c.value.slopes.byte);
@@ -96,7 +96,7 @@ static double unit_of(const certifier *c) {
   return unit > 0 ? unit : 1;
 }
 
-/* As many as there is memory for; a few in any case. */
+/* As many as 64 MiB hold; a few in any case. */
 static planc_status new_kept(certifier *c, pl_arena *arena) {
   enum { FEWEST = 8 };
   const int64_t most_bytes = INT64_C(1) << 26, bytes = pl_bound_slopes(c->model) * (int64_t)sizeof(float);

@@ -61,10 +61,11 @@ bool pl_bound_space_add(pl_bound_space *space, int32_t position) {
 
 void pl_bound_space_drop_idle(pl_bound_space *space, const pl_bound_prices *prices) {
   enum { HARDLY = 10000 };
-  const int64_t least = PL_PRICE_ONE / HARDLY, least_of_byte = (int64_t)(space->unit * (double)least);
+  const int64_t least = PL_PRICE_ONE / HARDLY;
+  const double least_of_byte = space->unit * (double)least;
   int32_t n_knots = 0, n_breaks = 0;
   for (int32_t k = 0; k < space->n_knots; k++)
-    if (prices->byte[space->knots[k]] > least_of_byte) space->knots[n_knots++] = space->knots[k];
+    if ((double)prices->byte[space->knots[k]] > least_of_byte) space->knots[n_knots++] = space->knots[k];
   for (int32_t k = 0; k < space->n_breaks; k++) {
     int32_t slot = space->breaks[k];
     int64_t in = prices->in[slot] - prices->in[slot - 1], out = prices->out[slot] - prices->out[slot - 1];

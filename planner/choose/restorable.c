@@ -102,7 +102,8 @@ static bool runs_again(const planc_trace *trace, int32_t instance, pl_kept kept)
   return planc_trace_recomputable(trace, instance);
 }
 
-/* As of the gradient of a fully connected layer. Other results are not worth what is kept for them. */
+/* As the op does that makes the gradient of a fully connected layer; what is given is there anyway. Other results are
+ * not worth what is kept for them. */
 static bool makes_much(const planc_trace *trace, int32_t instance) {
   enum { MUCH = 4 };
   const planc_instance *in = &trace->instances[instance];

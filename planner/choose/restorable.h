@@ -9,13 +9,13 @@
 typedef enum pl_kept {
   PL_KEPT_NOTHING,
   PL_KEPT_UNDROPPED, /* buffers that cannot be dropped */
-  PL_KEPT_ANYTHING   /* whatever ends with the iteration. Then ops of the backward pass run again as well
-                        whose results are much larger than what they read */
+  PL_KEPT_ANYTHING   /* whatever ends with the iteration; then ops of other passes run again as well, if their results
+                        are much larger than what they read */
 } pl_kept;
 
 /* Sets latest[i], the last position before which instance i can run again: up to there its inputs are unchanged, or can
  * be restored as well. It is the number of positions where that is so to the end, and -1 where the instance never runs
- * again, as one that is not of the forward pass. The order has no recomputes. */
+ * again, which is so of most that are not of the forward pass. The order has no recomputes. */
 planc_status pl_mark_restorable(const planc_order *order, pl_kept kept, pl_arena *arena, int32_t *latest);
 /* Whether every writer of the buffer can be run again until the last use of it, and nothing asks for it once the
  * iteration has ended. */

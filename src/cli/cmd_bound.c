@@ -8,7 +8,7 @@ static const prog_option options[] = {
     CLI_WORK_OPTIONS,
     PLANC_ANY_SETTINGS(CLI_OWN_SETTING){
         "effort", 0, "0..3",
-        "how long to look for a higher bound: from 10 ms to 10 s, ten times as long each (default: 2)"},
+        "how long to look for a higher bound: from 10 ms to 1 s, four times as long each (default: 2)"},
     {"json", 0, NULL, "the bound as one line of JSON"},
     {0},
 };

@@ -26,7 +26,7 @@ MANY = 64
 def asked_by():
     """The code of whoever asks a method of Methods."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename in BETWEEN:
+    while frame.f_code.co_filename in BETWEEN and frame.f_back:
         frame = frame.f_back
     return frame.f_code
 
