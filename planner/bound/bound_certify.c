@@ -84,13 +84,12 @@ static planc_status start(certifier *c, int64_t room, pl_arena *arena) {
   return new_kept(c, arena);
 }
 
-/* What a byte costs where copies take all of the time, or all of the room costs the whole period. */
+/* What a byte costs where copies take all of the time, or where all of the room costs the whole period: the less. */
 static double unit_of(const certifier *c) {
-  const planc_device *device = &c->model->device;
+  static const planc_route routes[] = {PLANC_ROUTE_H2D, PLANC_ROUTE_D2H};
   double unit = c->value.room > 0 ? (double)c->ideal_ns / (double)c->value.room : 1;
-  for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
-    if (route != PLANC_ROUTE_H2D && route != PLANC_ROUTE_D2H) continue;
-    double rate = (double)device->links[route].bytes_per_second;
+  for (size_t k = 0; k < sizeof routes / sizeof *routes; k++) {
+    double rate = (double)c->model->device.links[routes[k]].bytes_per_second;
     if (rate > 0 && (double)PL_NS / rate < unit) unit = (double)PL_NS / rate;
   }
   return unit > 0 ? unit : 1;
