@@ -80,7 +80,7 @@ planc_status pl_find_least(const planc_target *target, const pl_least_of *of, pl
 static planc_status run(search *s, planc_status failed) {
   int64_t next = begin(s, failed), most = s->of->most > 0 ? s->of->most : PLANC_LEAST_PLANS;
   while (s->found->tried < most - 1 && !is_settled(s) && !is_near(s)) PLANC_TRY(try_budget(s, next, &next));
-  if (is_near(s)) return NULL;
+  if (is_near(s) && !is_settled(s)) return NULL;
   if (s->found->tried < most && is_its_peak_next(s)) {
     PLANC_TRY(try_its_peak(s));
   } else if (!is_settled(s)) {
