@@ -101,6 +101,8 @@ static void bound_holds(const planc_problem *problem, const planc_plan *plan, ui
   ck_assert_int_le(bound.least_bytes, peak);
   ok(planc_bound_make(&of, 1, &again));
   ck_assert_int_eq(bound.time_ns, again.time_ns);
+  ok(planc_bound_make(&of, 0, &again));
+  ck_assert_int_le(again.time_ns, bound.time_ns);
   of.terms.settings.no_swap = of.terms.settings.no_recompute = 0;
   ok(planc_bound_make(&of, 0, &again));
   ck_assert_int_le(again.least_bytes, bound.least_bytes);
