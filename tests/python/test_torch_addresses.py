@@ -10,7 +10,8 @@ from torchfollow import FollowTest, Run, parameters, planc_torch, tensors_of, to
 
 import steps_vision
 from planc_torch import calls, extension, following
-from planc_torch.memory import NUMBER, POINTER
+from planc_torch.calls import address_of
+from planc_torch.memory import NUMBER
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_recorder import called, storage_of
 from torchsteps import STEPS, cnn, gpt, unet
@@ -235,10 +236,10 @@ class KeptTest(FollowTest):
             steps.append([step(*example()) for _ in range(3)])
         arena = followed.placed
         self.assertGreater(arena["in_use"], 0)
-        pointers = {POINTER(storage_of(p)) for p in made.model.parameters()}
+        pointers = {address_of(storage_of(p)) for p in made.model.parameters()}
         followed.close()
         self.assertIsNone(followed.placed)
-        self.assertTrue(pointers.isdisjoint(POINTER(storage_of(p)) for p in made.model.parameters()))
+        self.assertTrue(pointers.isdisjoint(address_of(storage_of(p)) for p in made.model.parameters()))
         for step, example in ((followed, made.example), (plain.step, plain.example)):
             torch.manual_seed(4)
             steps.append([step(*example())])

@@ -11,7 +11,7 @@ from .exporter import STOCHASTIC, TORCH, torch_costs
 from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
 
 OPTIMIZERS = os.path.join(TORCH, "optim")
-POINTER = torch._C.StorageBase.data_ptr  # not the method that tells of whoever asks
+DATA_PTR = torch._C.StorageBase.data_ptr  # not the method that tells of whoever asks
 STORAGE = type(storage_of(torch.empty(1)))
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
 # Calls that give a view though their schemas do not say so.
@@ -22,6 +22,11 @@ READS = ("tolist", "__repr__", "__format__", "__deepcopy__")
 STORAGES = ("storage", "untyped_storage", "_storage", "_typed_storage")  # that give what may be read, as torch.save does
 READ = "planc.{}({})"  # describes such a read by the method and the tensor
 END = "planc.end"  # stands for the end of the step in a plan: it reads what the step leaves to its user
+
+
+def address_of(storage):
+    """PyTorch 1.13 gives a typed storage of what is indexed, although it is asked for an untyped one."""
+    return DATA_PTR(storage if isinstance(storage, torch._C.StorageBase) else storage._storage)
 
 
 def storage_in(tensor):

@@ -5,7 +5,7 @@ import gc
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .calls import OUTSIDE, POINTER, STORAGE, beneath_autograd, draws, name_of, storage_in, tensors_on
+from .calls import OUTSIDE, STORAGE, address_of, beneath_autograd, draws, name_of, storage_in, tensors_on
 from .extension import plain_calls
 from .handed_out import HANDED_OUT
 from .library import Follower, FollowError
@@ -232,7 +232,7 @@ class Memory:
         if is_shared(storage):
             self.pinned.add(buffer)
             return None
-        return POINTER(storage)
+        return address_of(storage)
 
     def allocate(self, buffer, _=None):
         self.storages[buffer].resize_(self.bytes[buffer])

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .calls import (END, OUTSIDE, POINTER, READ, SHARES, STORAGE, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
+from .calls import (END, OUTSIDE, READ, SHARES, STORAGE, address_of, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
 from .handed_out import is_forgotten
 from .methods import Methods
@@ -125,7 +125,7 @@ class StepRecorder(Recorder):
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
-        call.allocated = uses(self.clock.seen, [POINTER(storage_of(t)) for t in gives]) if self.clock else []
+        call.allocated = uses(self.clock.seen, [address_of(storage_of(t)) for t in gives]) if self.clock else []
         if self.clearing and call.name.startswith(ZEROES):
             self.zeroed = self.zeroed or call.place
         if made_for and call.phase == PHASES[1]:
