@@ -198,7 +198,6 @@ static planc_status set_up(pl_priced *p) {
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
   PLANC_TRY(certify(p, &model));
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
-  p->bound_ns[p->early] = pl_max(p->bound_ns[p->early], found.ns);
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails != PL_TAILS_NEVER, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
   p->search.watch = p->watch;
