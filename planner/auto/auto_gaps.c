@@ -28,13 +28,16 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
 
 planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, bool tails, pl_arena *arena,
                                pl_auto_gaps *out) {
-  int32_t *latest, *by_itself;
+  int32_t *latest, *by_itself; /* the same without tails */
   gap_finder f = {.walk = walk};
   PLANC_TRY(PL_NEW(arena, &latest, walk->trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + 2 * (int64_t)walk->trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &by_itself, walk->trace->n_instances));
   PLANC_TRY(pl_mark_restorable(walk->order, tails ? PL_KEPT_ANYTHING : PL_KEPT_NOTHING, arena, latest));
-  PLANC_TRY(pl_mark_restorable(walk->order, PL_KEPT_NOTHING, arena, by_itself));
+  by_itself = latest;
+  if (tails) {
+    PLANC_TRY(PL_NEW(arena, &by_itself, walk->trace->n_instances));
+    PLANC_TRY(pl_mark_restorable(walk->order, PL_KEPT_NOTHING, arena, by_itself));
+  }
   f.latest = latest;
   f.by_itself = by_itself;
   PLANC_TRY(number_versions(walk->trace, arena, &f.first_version));

@@ -49,11 +49,12 @@ class Calls(TorchDispatchMode):
 
     def view(self, function, args, kwargs):
         """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
-        been emptied says meanwhile that it is not, or without the extension gets memory."""
+        been emptied says meanwhile that it is not. Without the extension, and for what changes its operand, as resize_()
+        does, which copies elements, it gets memory."""
         emptied = []
         for iteration in self.watched.iterations:
             emptied += iteration.memory.emptied(tensors_on(iteration.device, (args, kwargs)))
-        module = plain_calls() if emptied else None
+        module = plain_calls() if emptied and not function._schema.is_mutable else None
         resize = module.say_bytes if module else STORAGE.resize_
         for storage, size in emptied:
             resize(storage, size)
