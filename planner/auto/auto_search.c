@@ -14,6 +14,8 @@ typedef struct pl_auto_move {
   uint8_t way;
 } pl_auto_move;
 
+enum { ANY_WAY = -1 };
+
 /* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
 static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
 
@@ -29,6 +31,8 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(pl_auto_segments_new(gaps, arena, &out->segments));
   PLANC_TRY(PL_NEW(arena, &out->ways, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->fixed, gaps->n));
+  memset(out->fixed, ANY_WAY, (size_t)gaps->n);
   PLANC_TRY(PL_NEW(arena, &out->kept, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
@@ -61,16 +65,27 @@ static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, p
   return NULL;
 }
 
+static void keep_fixed(pl_auto_search *s) {
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
+    if (s->fixed[g] != ANY_WAY) s->ways[g] = (uint8_t)s->fixed[g];
+}
+
 static void let_all_stay(pl_auto_search *s) {
   memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
   memset(s->ways, PL_AUTO_COPIED, (size_t)s->gaps->n_fed);
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
     if (s->gaps->items[g].is_tail) s->ways[g] = PL_AUTO_AGAIN;
+  keep_fixed(s);
+}
+
+void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way) {
+  s->fixed[gap] = (int8_t)way;
 }
 
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
   s->room = room;
   s->rehearsal.limit = room;
+  s->best_score = nothing;
   memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
   pl_auto_search_allow_tails(s, tails);
 }
@@ -79,9 +94,11 @@ void pl_auto_search_allow_tails(pl_auto_search *s, bool tails) {
   enum { SMALL = 5000 };
   s->rehearsal.has_tails = tails;
   s->n_candidates = 0;
-  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
-    if ((tails || !s->gaps->items[g].is_tail) && s->gaps->items[g].bytes >= s->room / pl_max(SMALL, s->gaps->n))
-      s->candidates[s->n_candidates++] = g;
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    bool is_free = s->fixed[g] == ANY_WAY && (tails || !gap->is_tail);
+    if (is_free && gap->bytes >= s->room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
+  }
   pl_auto_judge(s);
 }
 
@@ -350,6 +367,7 @@ static void start_in_segments(pl_auto_search *s) {
     for (int keeps_last = 0; keeps_last < 2; keeps_last++) {
       let_all_stay(s);
       n_cuts = pl_auto_segments_set(&s->segments, reach, keeps_last, s->ways);
+      keep_fixed(s);
       pl_auto_judge(s);
       if (pl_auto_sum(s->score, TIMES) >= pl_auto_sum(best, TIMES)) continue;
       best = s->score;

@@ -21,13 +21,16 @@ static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200},
                                        {400000000, 40000000, 400, 1500000, 800},
                                        {400000000, 400000000, 4000, 15000000, 8000},
                                        {400000000, 4000000000, 40000, 15000000, 8000}};
+/* Of a search in which a way is fixed, and how many there are by effort. */
+static const pl_priced_work fixed_work = {40000000, 4000000, 40, 500000, 200};
+static const int32_t n_fixed[] = {0, 0, 40, 400};
 static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
 
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_with_efforts(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
 static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails);
-static planc_status find(pl_priced *p, const pl_priced_work *work);
+static planc_status find(pl_priced *p, const pl_priced_work *work, int32_t n_fixed_too);
 static planc_status set_up(pl_priced *p);
 static int64_t least_of(const pl_priced *p);
 static bool is_pointless(const pl_priced *p);
@@ -51,6 +54,7 @@ planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate 
   planc_status status = find_with_efforts(&p, effort);
   if (!status && p.best_ns == INT64_MAX) status = pl_check_goes_on(p.watch);
   if (!status) status = p.best_ns < INT64_MAX ? finish(&p) : state_least_or_refuse(&p);
+  pl_arena_free(&p.of_best_memory);
   pl_arena_free(&p.arena);
   planc_candidate_free(&p.own);
   return status;
@@ -64,6 +68,7 @@ static int32_t effort_of(const planc_problem *problem) {
 
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
+static planc_status find_with_fixed(pl_priced *p, int32_t n_searches);
 
 /* Whether a search may find much that this has not. Where other orders are allowed, what was found before they were
  * looked at counts as well, so that no less is searched than without them. */
@@ -86,6 +91,7 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   for (int32_t k = first + 1; k <= effort && pl_goes_on(p->watch); k++) {
     PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_NEVER));
     if (may_find(p) && is_far(p)) PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_FIRST));
+    if (may_find(p)) PLANC_TRY(find_with_fixed(p, n_fixed[k]));
   }
   return NULL;
 }
@@ -147,14 +153,24 @@ static planc_status find_in_less(pl_priced *p) {
 static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails) {
   p->early = false;
   p->tails = tails;
-  PLANC_TRY(find(p, work));
+  PLANC_TRY(find(p, work, 0));
   p->given_ns = pl_min(p->given_ns, p->best_ns);
   if (!p->evaluator->problem->terms.settings.reorder || !pl_goes_on(p->watch)) return NULL;
   p->early = true;
-  return find(p, work);
+  return find(p, work, 0);
 }
 
-static planc_status find(pl_priced *p, const pl_priced_work *work) {
+/* In the order of the best. A search changes few ways at a time, and large tensors have others leave or come back with
+ * them: what only many changes together make faster it finds when the first of them is given. */
+static planc_status find_with_fixed(pl_priced *p, int32_t n_searches) {
+  enum { FAR = 20 };
+  if (p->best_ns == INT64_MAX || p->best_ns - p->best_ns / FAR <= least_of(p)) return NULL;
+  p->early = p->of_best.early;
+  p->tails = PL_TAILS_LATER;
+  return find(p, &fixed_work, n_searches);
+}
+
+static planc_status find(pl_priced *p, const pl_priced_work *work, int32_t n_fixed_too) {
   p->work = work;
   planc_candidate_free(&p->own);
   p->own = (planc_candidate){0};
@@ -162,6 +178,7 @@ static planc_status find(pl_priced *p, const pl_priced_work *work) {
   if (is_pointless(p)) return NULL;
   int64_t before_ns = p->best_ns;
   planc_status status = pl_priced_search(p);
+  if (!status && n_fixed_too > 0) status = pl_priced_search_fixed(p, n_fixed_too);
   p->n_judged += p->search.work / pl_rehearsal_work(&p->search.rehearsal);
   if (!status && p->best_ns < before_ns && pl_goes_on(p->watch)) status = pl_priced_receive(p);
   return status;

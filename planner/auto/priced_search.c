@@ -109,13 +109,18 @@ static planc_status try_found(pl_priced *p, bool *out_holds) {
   pl_priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed - p->gaps.n_tails};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
+  pl_arena memory = {0};
   bool fits_host = true;
-  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));
+  planc_status status = pl_auto_search_state(&p->search, &memory, &choice.absences);
+  if (status) {
+    pl_arena_free(&memory);
+    return status;
+  }
   for (int32_t b = 0; b < p->gaps.trace->n_buffers; b++)
     choice.n_kept += choice.absences.until[b] > planc_order_last(p->gaps.order, b);
   const pl_walk_room room = {pl_auto_search_found(&p->search) ? p->search.rehearsal.limit : PL_ROOM_NONE,
                              PL_RECEIVES_LATE};
-  planc_status status = pl_priced_make(evaluator->problem, &choice, room, &next);
+  status = pl_priced_make(evaluator->problem, &choice, room, &next);
   p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
   bool has_places = taken.fits;
@@ -127,12 +132,16 @@ static planc_status try_found(pl_priced *p, bool *out_holds) {
     planc_candidate_free(p->best);
     *p->best = next;
     next = (planc_candidate){0};
+    pl_arena_free(&p->of_best_memory);
+    p->of_best_memory = memory;
+    memory = (pl_arena){0};
     p->of_best = choice;
     p->budget_of_best = p->problem.terms.budgets[PLANC_MEMORY_DEVICE];
     p->best_ns = taken.period_ns;
     p->room_of_best = room;
   }
   planc_candidate_free(&next);
+  pl_arena_free(&memory);
   *out_holds = (is_best && has_places) || (taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR));
   return status;
 }

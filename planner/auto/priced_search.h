@@ -40,6 +40,7 @@ typedef struct pl_priced {
   pl_auto_search search;
   planc_candidate *best; /* the caller's */
   pl_priced_choice of_best;
+  pl_arena of_best_memory;
   int64_t budget_of_best; /* that was looked at */
   pl_walk_room room_of_best;
   int64_t best_ns;  /* INT64_MAX: nothing fits yet */
@@ -55,6 +56,10 @@ planc_status pl_priced_start_walk(pl_walk *walk, const planc_problem *problem, b
                                   planc_candidate *out);
 /* Searches, from a search that is set up, and keeps what is the fastest that fits. */
 planc_status pl_priced_search(pl_priced *p);
+/* The same again and again, each time with the way of one more gap fixed, the gaps that take most memory for most time
+ * first: fixed it stays where that finds what is faster. It ends with so many searches, or when none of the last round
+ * through all gaps has found anything. */
+planc_status pl_priced_search_fixed(pl_priced *p, int32_t n_searches);
 /* Of the best, when its memory for what other replicas send is opened: what comes after, of another order or more
  * effort, must be faster than that. */
 planc_status pl_priced_receive(pl_priced *p);
