@@ -42,12 +42,12 @@ typedef struct pl_priced {
   pl_priced_choice of_best;
   int64_t budget_of_best; /* that was looked at */
   pl_walk_room room_of_best;
-  int64_t best_ns;  /* INT64_MAX: nothing fits yet */
-  int64_t given_ns; /* the same, when the graph's order had been looked at last */
+  int64_t best_ns; /* INT64_MAX: nothing fits yet */
   int64_t n_judged;
   int32_t n_simulated;
-  bool early;          /* the order that is looked at */
-  int64_t bound_ns[2]; /* by order: no plan in it is faster; INT64_MAX: it is not looked at */
+  bool early;                       /* the order that is looked at */
+  int64_t bound_ns[2];              /* by order: no plan in it is faster; INT64_MAX: it is not looked at */
+  const pl_bound_shares *shares[2]; /* by order: of the plan that this bound pays for */
 } pl_priced;
 
 /* Starts a walk over the job's rounds in its order, or with updates as early as can be. */
