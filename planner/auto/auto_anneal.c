@@ -67,17 +67,20 @@ static uint32_t next_random(pl_auto_search *s);
 static int32_t random_below(pl_auto_search *s, int32_t n);
 static void change_any(pl_auto_search *s, way_change *out);
 static bool change_lossy(pl_auto_search *s, way_change *out);
+static bool change_as_bound(pl_auto_search *s, way_change *out);
 static int32_t any_candidate(pl_auto_search *s);
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, way_change *out);
 
-/* Some changes are any, some are about where time is lost. Of the others, where too much is needed, most have something
- * more leave; where all fits, something comes back, and mostly something else leaves for it. */
+/* Some changes are as the bound has it, some are any, some are about where time is lost. Of the others, where too much
+ * is needed, most have something more leave; where all fits, something comes back, and mostly something else leaves for
+ * it. */
 static void change_some(pl_auto_search *s, way_change *out) {
-  enum { KINDS = 8, ANY = 4, LEAVES = 2, LOST = 2 };
-  int32_t kind = random_below(s, KINDS);
+  enum { AS_BOUND = 8, KINDS = 8, ANY = 4, LEAVES = 2, LOST = 2 };
   *out = (way_change){.n = 0};
+  if (s->shares && random_below(s, AS_BOUND) == 0 && change_as_bound(s, out)) return;
+  int32_t kind = random_below(s, KINDS);
   if (kind < LOST && change_lossy(s, out)) return;
   if (kind < ANY)
     change_any(s, out);
@@ -113,6 +116,35 @@ static void change_one(pl_auto_search *s, int32_t gap, way_change *out) {
 static void keep_inputs(pl_auto_search *s, int32_t gap, way_change *out) {
   int32_t tails[PL_AUTO_MOST_INPUTS], n = pl_auto_search_inputs(s, gap, tails);
   for (int32_t k = 0; k < n; k++) set_way(s, tails[k], PL_AUTO_STAYS, out);
+}
+
+static uint8_t way_as_bound(pl_auto_search *s, const pl_auto_gap *gap);
+
+/* One to several neighbors, in the order in which they begin, each spent in a way as often as the plan spends it so
+ * that the bound's prices pay for. That may be far from where the search is, with many that are otherwise: one alone
+ * would not be better. False where all are so among those that are looked at. */
+static bool change_as_bound(pl_auto_search *s, way_change *out) {
+  enum { POWERS = 4, LOOKS = 4 };
+  _Static_assert((1 << (POWERS - 1)) + PL_AUTO_MOST_INPUTS <= MOST_CHANGED, "the last of them has place for its tails");
+  int32_t most = 1 << random_below(s, POWERS), first = random_below(s, s->n_candidates);
+  for (int32_t k = 0; k < LOOKS * most && k < s->n_candidates && out->n < most; k++) {
+    int32_t g = s->candidates[(first + k) % s->n_candidates];
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    if (gap->of_bound < 0) continue;
+    uint8_t way = way_as_bound(s, gap), now = s->ways[g] == PL_AUTO_TWICE ? PL_AUTO_AGAIN : s->ways[g];
+    if (way == now || !gap->open[way]) continue;
+    set_way(s, g, way, out);
+    bool again = way == PL_AUTO_AGAIN && s->rehearsal.has_tails;
+    if (again && (gap->needs_tails || random_below(s, 2) == 0)) keep_inputs(s, g, out);
+  }
+  return out->n > 0;
+}
+
+static uint8_t way_as_bound(pl_auto_search *s, const pl_auto_gap *gap) {
+  const pl_bound_shares *shares = &s->shares[gap->of_bound];
+  int32_t at = random_below(s, PL_BOUND_WHOLE);
+  if (at < shares->of[PL_BOUND_COPIED]) return PL_AUTO_COPIED;
+  return at < shares->of[PL_BOUND_COPIED] + shares->of[PL_BOUND_AGAIN] ? PL_AUTO_AGAIN : PL_AUTO_STAYS;
 }
 
 /* But for tails that nothing that is computed again reads, unless only such are found soon. */

@@ -11,6 +11,7 @@ enum { NONE = -1 };
 
 typedef struct gap_finder {
   const pl_walk *walk;
+  const pl_bound_model *model;
   const int32_t *latest, *by_itself; /* per instance: until when it can run again, with tails and without */
   int32_t *first_version;
   pl_auto_gap *items;
@@ -29,7 +30,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
 planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, bool tails, pl_arena *arena,
                                pl_auto_gaps *out) {
   int32_t *latest, *by_itself; /* the same without tails */
-  gap_finder f = {.walk = walk};
+  gap_finder f = {.walk = walk, .model = model};
   PLANC_TRY(PL_NEW(arena, &latest, walk->trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + 2 * (int64_t)walk->trace->n_buffers));
   PLANC_TRY(pl_mark_restorable(walk->order, tails ? PL_KEPT_ANYTHING : PL_KEPT_NOTHING, arena, latest));
@@ -77,6 +78,7 @@ static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bou
                     .version = gap->version,
                     .from = gap->from - begins_late,
                     .to = to >= n ? to - n : to,
+                    .of_bound = (int32_t)(gap - f->model->gaps),
                     .bytes = pl_walk_bytes(&walk->trace->buffers[version->buffer]),
                     .in_ns = gap->comes_back ? price.link_ns[PLANC_ROUTE_H2D] : 0,
                     .out_ns = price.link_ns[PLANC_ROUTE_D2H]};
@@ -101,6 +103,7 @@ static void add_fed(gap_finder *f) {
     f->items[f->n++] = (pl_auto_gap){.buffer = b,
                                      .from = NONE,
                                      .to = planc_order_first(order, b),
+                                     .of_bound = NONE,
                                      .bytes = pl_walk_bytes(buffer),
                                      .in_ns = planc_link_ns(&walk->links[PLANC_ROUTE_H2D], buffer->bytes),
                                      .open[PL_AUTO_COPIED] = true};
@@ -122,6 +125,7 @@ static planc_status add_tails(gap_finder *f, pl_arena *arena) {
                                      .version = buffer->last_version,
                                      .from = last,
                                      .to = until,
+                                     .of_bound = NONE,
                                      .bytes = pl_walk_bytes(buffer),
                                      .open = {[PL_AUTO_STAYS] = true, [PL_AUTO_AGAIN] = true},
                                      .is_tail = true};

@@ -3,15 +3,17 @@
  * Every choice is judged whole, by a rehearsal and the times of its copies, which takes microseconds; so thousands are.
  * Bytes beyond the room are charged at a price by position, at first that of the bound: first all versions stay, and
  * the way is taken, one after the other, that saves most of that charge for the time that it costs, unless computing
- * segments again (auto_segments.h) is better; then ways are changed at random, and a change that is worse is kept with
- * a chance that falls (simulated annealing, Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are
- * beyond the room still. All numbers are whole, and what is random is the same each time. */
+ * segments again (auto_segments.h) is better; then ways are changed at random, some of them to those of the plan that
+ * the bound's prices pay for, and a change that is worse is kept with a chance that falls (simulated annealing,
+ * Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still. All numbers are
+ * whole, and what is random is the same each time. */
 #ifndef PLANC_AUTO_AUTO_SEARCH_H
 #define PLANC_AUTO_AUTO_SEARCH_H
 
 #include "planner/auto/auto_segments.h"
 #include "planner/auto/copy_times.h"
 #include "planner/bound/bound_ascent.h"
+#include "planner/bound/bound_certify.h"
 #include "planner/choose/absences.h"
 
 typedef struct pl_auto_score {
@@ -35,12 +37,13 @@ typedef struct pl_auto_search {
   pl_copy_times times;
   pl_auto_segments segments;
   int64_t room;
-  int64_t *price;              /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
-  const int64_t *first_price;  /* as it is at the beginning */
-  int64_t least_raise;         /* what a price rises by at least */
-  int64_t in_price, out_price; /* of a ns of a link: parts of a ns */
-  int64_t ideal_ns, least_ns;  /* no period is shorter */
-  uint8_t *ways, *best, *kept; /* by gap: now, of the fastest that fit, and scratch */
+  int64_t *price;                /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
+  const int64_t *first_price;    /* as it is at the beginning */
+  int64_t least_raise;           /* what a price rises by at least */
+  const pl_bound_shares *shares; /* by gap of the bound, borrowed; NULL: it tells of none */
+  int64_t in_price, out_price;   /* of a ns of a link: parts of a ns */
+  int64_t ideal_ns, least_ns;    /* no period is shorter */
+  uint8_t *ways, *best, *kept;   /* by gap: now, of the fastest that fit, and scratch */
   pl_auto_score score, best_score;
   int64_t *lost;       /* by position and one more: the time that is lost ahead of it, of the ways that are kept */
   int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */

@@ -27,10 +27,9 @@ static const int32_t n_fixed[] = {0, 0, 40, 400};
 static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
 
 static int32_t effort_of(const planc_problem *problem);
-static planc_status find_with_efforts(pl_priced *p, int32_t effort);
+static planc_status find_in_orders(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
-static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails);
-static planc_status find(pl_priced *p, const pl_priced_work *work, int32_t n_fixed_too);
+static planc_status find(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails);
 static planc_status set_up(pl_priced *p);
 static int64_t least_of(const pl_priced *p);
 static bool is_pointless(const pl_priced *p);
@@ -45,13 +44,12 @@ planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate 
                  .watch = evaluator->problem->terms.watch,
                  .best = out,
                  .best_ns = INT64_MAX,
-                 .given_ns = INT64_MAX,
                  .bound_ns = {INT64_MAX, INT64_MAX}};
   p.problem.terms.watch = NULL;
   own.problem = &p.problem;
   own.target.terms = &p.problem.terms;
   int32_t effort = effort_of(&p.problem);
-  planc_status status = find_with_efforts(&p, effort);
+  planc_status status = find_in_orders(&p, effort);
   if (!status && p.best_ns == INT64_MAX) status = pl_check_goes_on(p.watch);
   if (!status) status = p.best_ns < INT64_MAX ? finish(&p) : state_least_or_refuse(&p);
   pl_arena_free(&p.of_best_memory);
@@ -66,16 +64,62 @@ static int32_t effort_of(const planc_problem *problem) {
   return problem->terms.first_will_do ? 0 : (int32_t)level - 1;
 }
 
+static planc_status find_with_efforts(pl_priced *p, int32_t effort);
+
+static planc_status find_early(pl_priced *p, int32_t effort);
+
+/* In the graph's order, and where others are allowed with updates as early as can be. */
+static planc_status find_in_orders(pl_priced *p, int32_t effort) {
+  const planc_terms *terms = &p->problem.terms;
+  PLANC_TRY(find_with_efforts(p, effort));
+  bool will_do = terms->first_will_do && p->best_ns < INT64_MAX;
+  return terms->settings.reorder && !will_do && pl_goes_on(p->watch) ? find_early(p, effort) : NULL;
+}
+
+static void forget(pl_arena memory) {
+  pl_arena_free(&memory);
+}
+
+/* Neither search goes by what the other has found: so none finds what is slower for there being two, or for more
+ * effort. */
+static planc_status find_early(pl_priced *p, int32_t effort) {
+  const pl_priced given = *p;
+  planc_terms *terms = &p->problem.terms;
+  planc_candidate found = {0};
+  if (terms->beat_ns == 0 || given.best_ns < terms->beat_ns)
+    terms->beat_ns = given.best_ns < INT64_MAX ? given.best_ns : 0;
+  p->early = true;
+  p->best = &found;
+  p->best_ns = INT64_MAX;
+  p->of_best_memory = (pl_arena){0};
+  planc_status status = find_with_efforts(p, effort);
+  terms->beat_ns = given.problem.terms.beat_ns;
+  p->best = given.best;
+  if (!status && p->best_ns < given.best_ns) {
+    planc_candidate_free(p->best);
+    *p->best = found;
+    forget(given.of_best_memory);
+    return NULL;
+  }
+  planc_candidate_free(&found);
+  forget(p->of_best_memory);
+  p->of_best_memory = given.of_best_memory;
+  p->best_ns = given.best_ns;
+  p->of_best = given.of_best;
+  p->budget_of_best = given.budget_of_best;
+  p->room_of_best = given.room_of_best;
+  return status;
+}
+
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches);
 
-/* Whether a search may find much that this has not. Where other orders are allowed, what was found before they were
- * looked at counts as well, so that no less is searched than without them. */
+/* Whether a search may find much that this has not. */
 static bool is_far(const pl_priced *p) {
   enum { FAR = 10 };
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-  return p->best_ns - p->best_ns / FAR > least_of(p) || p->given_ns - p->given_ns / FAR > p->bound_ns[0] || stores;
+  return p->best_ns - p->best_ns / FAR > least_of(p) || stores;
 }
 
 static bool may_find(const pl_priced *p) {
@@ -89,8 +133,8 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   int32_t first = effort < STANDARD ? effort : STANDARD;
   PLANC_TRY(find_with_effort(p, first));
   for (int32_t k = first + 1; k <= effort && pl_goes_on(p->watch); k++) {
-    PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_NEVER));
-    if (may_find(p) && is_far(p)) PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_FIRST));
+    PLANC_TRY(find(p, &works[k], PL_TAILS_NEVER));
+    if (may_find(p) && is_far(p)) PLANC_TRY(find(p, &works[k], PL_TAILS_FIRST));
     if (may_find(p)) PLANC_TRY(find_with_fixed(p, n_fixed[k]));
   }
   return NULL;
@@ -100,20 +144,20 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
  * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
  * the memory, with less, and with what recomputes read kept from the beginning. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
-  PLANC_TRY(find_in_orders(p, &works[effort], PL_TAILS_LATER));
+  PLANC_TRY(find(p, &works[effort], PL_TAILS_LATER));
   if (!may_find(p)) return NULL;
   if (p->best_ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
-  PLANC_TRY(find_in_orders(p, &short_work, PL_TAILS_NEVER));
+  PLANC_TRY(find(p, &short_work, PL_TAILS_NEVER));
   PLANC_TRY(find_in_less(p));
-  return pl_goes_on(p->watch) ? find_in_orders(p, &short_work, PL_TAILS_FIRST) : NULL;
+  return pl_goes_on(p->watch) ? find(p, &short_work, PL_TAILS_FIRST) : NULL;
 }
 
 /* What fits with less effort fits with more. */
 static planc_status find_anything(pl_priced *p, int32_t effort) {
-  if (effort > 0) PLANC_TRY(find_in_orders(p, &works[0], PL_TAILS_NEVER));
+  if (effort > 0) PLANC_TRY(find(p, &works[0], PL_TAILS_NEVER));
   for (int32_t k = 0; k <= effort && p->best_ns == INT64_MAX && pl_goes_on(p->watch); k++)
-    PLANC_TRY(find_in_orders(p, &works[k], PL_TAILS_FIRST));
+    PLANC_TRY(find(p, &works[k], PL_TAILS_FIRST));
   return NULL;
 }
 
@@ -133,52 +177,46 @@ static planc_status find_in_less(pl_priced *p) {
   planc_terms *terms = &p->problem.terms;
   const int64_t budget = terms->budgets[PLANC_MEMORY_DEVICE], beat_ns = terms->beat_ns;
   const int64_t bound_ns[] = {p->bound_ns[0], p->bound_ns[1]};
+  const pl_bound_shares *const shares[] = {p->shares[0], p->shares[1]};
   planc_status status = NULL;
   for (int32_t k = 0; !status && k < BUDGETS && pl_goes_on(p->watch); k++) {
     int64_t *less = &terms->budgets[PLANC_MEMORY_DEVICE];
     *less = canonical_below(*less);
     terms->beat_ns = beat_ns > 0 ? pl_min(beat_ns, p->best_ns) : p->best_ns;
     p->bound_ns[0] = p->bound_ns[1] = INT64_MAX;
-    status = find_in_orders(p, &short_work, PL_TAILS_NEVER);
+    status = find(p, &short_work, PL_TAILS_NEVER);
     if (!p->has_room || is_pointless(p)) break;
   }
   terms->budgets[PLANC_MEMORY_DEVICE] = budget;
   terms->beat_ns = beat_ns;
-  p->bound_ns[0] = bound_ns[0];
-  p->bound_ns[1] = bound_ns[1];
+  for (int k = 0; k < 2; k++) {
+    p->bound_ns[k] = bound_ns[k];
+    p->shares[k] = shares[k];
+  }
   return status;
 }
 
-/* In the graph's order, and where others are allowed with updates as early as can be. */
-static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails) {
-  p->early = false;
-  p->tails = tails;
-  PLANC_TRY(find(p, work, 0));
-  p->given_ns = pl_min(p->given_ns, p->best_ns);
-  if (!p->evaluator->problem->terms.settings.reorder || !pl_goes_on(p->watch)) return NULL;
-  p->early = true;
-  return find(p, work, 0);
-}
-
-/* In the order of the best. A search changes few ways at a time, and large tensors have others leave or come back with
- * them: what only many changes together make faster it finds when the first of them is given. */
+/* A search changes few ways at a time, and large tensors have others leave or come back with them: what only many
+ * changes together make faster it finds when the first of them is given. */
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches) {
   enum { FAR = 20 };
   if (p->best_ns == INT64_MAX || p->best_ns - p->best_ns / FAR <= least_of(p)) return NULL;
-  p->early = p->of_best.early;
-  p->tails = PL_TAILS_LATER;
-  return find(p, &fixed_work, n_searches);
+  p->n_fixed = n_searches;
+  planc_status status = find(p, &fixed_work, PL_TAILS_LATER);
+  p->n_fixed = 0;
+  return status;
 }
 
-static planc_status find(pl_priced *p, const pl_priced_work *work, int32_t n_fixed_too) {
+static planc_status find(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails) {
   p->work = work;
+  p->tails = tails;
   planc_candidate_free(&p->own);
   p->own = (planc_candidate){0};
   PLANC_TRY(set_up(p));
   if (is_pointless(p)) return NULL;
   int64_t before_ns = p->best_ns;
   planc_status status = pl_priced_search(p);
-  if (!status && n_fixed_too > 0) status = pl_priced_search_fixed(p, n_fixed_too);
+  if (!status && p->n_fixed > 0) status = pl_priced_search_fixed(p);
   p->n_judged += p->search.work / pl_rehearsal_work(&p->search.rehearsal);
   if (!status && p->best_ns < before_ns && pl_goes_on(p->watch)) status = pl_priced_receive(p);
   return status;
@@ -218,6 +256,7 @@ static planc_status set_up(pl_priced *p) {
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails != PL_TAILS_NEVER, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
   p->search.watch = p->watch;
+  p->search.shares = p->shares[p->early];
   return NULL;
 }
 
@@ -225,14 +264,18 @@ static planc_status set_up(pl_priced *p) {
 static planc_status certify(pl_priced *p, const pl_bound_model *model) {
   enum { VALUES = 40 };
   int64_t *bound_ns = &p->bound_ns[p->early];
+  pl_bound_shares *shares;
   pl_bound_prices prices;
   pl_bound_found found;
   pl_arena arena = {0};
   if (*bound_ns < INT64_MAX) return NULL;
-  planc_status status = pl_bound_certify(model, p->room, p->has_room ? VALUES : 1, &arena, &prices, &found);
+  PLANC_TRY(PL_NEW(&p->arena, &shares, model->n_gaps));
+  planc_status status = pl_bound_certify(model, p->room, p->has_room ? VALUES : 1, &arena, &prices, &found, shares);
   pl_arena_free(&arena);
-  if (!status) *bound_ns = found.ns;
-  return status;
+  if (status) return status;
+  *bound_ns = found.ns;
+  p->shares[p->early] = shares;
+  return NULL;
 }
 
 static planc_status finish(pl_priced *p) {

@@ -23,8 +23,8 @@ typedef struct fixed_search {
 static planc_status weigh_gaps(fixed_search *f);
 static planc_status go_through(fixed_search *f);
 
-planc_status pl_priced_search_fixed(pl_priced *p, int32_t n_searches) {
-  fixed_search f = {.p = p, .n_left = n_searches};
+planc_status pl_priced_search_fixed(pl_priced *p) {
+  fixed_search f = {.p = p, .n_left = p->n_fixed};
   PLANC_TRY(PL_NEW(&p->arena, &f.ways, p->gaps.n));
   memcpy(f.ways, p->search.best, (size_t)p->gaps.n);
   PLANC_TRY(weigh_gaps(&f));

@@ -34,6 +34,7 @@ typedef struct pl_priced {
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
   pl_priced_tails tails;
+  int32_t n_fixed; /* searches with a way fixed that follow one */
   int64_t room;
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;
@@ -43,12 +44,12 @@ typedef struct pl_priced {
   pl_arena of_best_memory;
   int64_t budget_of_best; /* that was looked at */
   pl_walk_room room_of_best;
-  int64_t best_ns;  /* INT64_MAX: nothing fits yet */
-  int64_t given_ns; /* the same, when the graph's order had been looked at last */
+  int64_t best_ns; /* INT64_MAX: nothing fits yet */
   int64_t n_judged;
   int32_t n_simulated;
-  bool early;          /* the order that is looked at */
-  int64_t bound_ns[2]; /* by order: no plan in it is faster; INT64_MAX: it is not looked at */
+  bool early;                       /* the order that is looked at */
+  int64_t bound_ns[2];              /* by order: no plan in it is faster; INT64_MAX: it is not looked at */
+  const pl_bound_shares *shares[2]; /* by order: of the plan that this bound pays for */
 } pl_priced;
 
 /* Starts a walk over the job's rounds in its order, or with updates as early as can be. */
@@ -57,9 +58,9 @@ planc_status pl_priced_start_walk(pl_walk *walk, const planc_problem *problem, b
 /* Searches, from a search that is set up, and keeps what is the fastest that fits. */
 planc_status pl_priced_search(pl_priced *p);
 /* The same again and again, each time with the way of one more gap fixed, the gaps that take most memory for most time
- * first: fixed it stays where that finds what is faster. It ends with so many searches, or when none of the last round
+ * first: fixed it stays where that finds what is faster. It ends with n_fixed searches, or when none of the last round
  * through all gaps has found anything. */
-planc_status pl_priced_search_fixed(pl_priced *p, int32_t n_searches);
+planc_status pl_priced_search_fixed(pl_priced *p);
 /* Of the best, when its memory for what other replicas send is opened: what comes after, of another order or more
  * effort, must be faster than that. */
 planc_status pl_priced_receive(pl_priced *p);

@@ -96,7 +96,7 @@ static planc_status find_time(const planc_problem *problem, const pl_bound_model
   int64_t budget = problem->terms.budgets[PLANC_MEMORY_DEVICE];
   int64_t room = budget - pl_reserved(&problem->terms, problem->job.profile);
   bool fits = budget >= out->least_bytes;
-  PLANC_TRY(pl_bound_certify(model, room, fits ? values_for(model, effort) : 1, arena, &prices, &found));
+  PLANC_TRY(pl_bound_certify(model, room, fits ? values_for(model, effort) : 1, arena, &prices, &found, NULL));
   out->ideal_ns = found.ideal_ns;
   out->values = found.values;
   if (!fits) return refuse(problem, out);

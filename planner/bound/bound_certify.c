@@ -23,6 +23,7 @@ static const double FIRST_RADIUS = 0.3, LEAST_RADIUS = 0.01, NEXT_RADIUS = 0.1, 
 typedef struct kept_cut {
   double height; /* without prices, by its slopes */
   float *slopes; /* by position and slot (pl_bound_slopes), of the value in parts of the ideal time */
+  uint8_t *ways; /* by gap */
 } kept_cut;
 
 typedef struct certifier {
@@ -46,15 +47,17 @@ typedef struct certifier {
 
 static planc_status start(certifier *c, int64_t room, pl_arena *arena);
 static void climb(certifier *c);
+static void find_shares(const certifier *c, pl_bound_shares *out);
 
 planc_status pl_bound_certify(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
-                              pl_bound_prices *out_prices, pl_bound_found *out) {
+                              pl_bound_prices *out_prices, pl_bound_found *out, pl_bound_shares *out_shares) {
   certifier c = {.model = model, .best = out_prices, .most_values = most_values};
   PLANC_TRY(start(&c, room, arena));
   if (room > 0 && c.ideal_ns > 0) {
     pl_bound_knots_begin(&c.knots, c.value.slopes.byte);
     climb(&c);
   }
+  if (out_shares) find_shares(&c, out_shares);
   *out = pl_bound_found_of(model, out_prices, c.best_value, c.ideal_ns, c.values);
   return NULL;
 }
@@ -98,11 +101,15 @@ static double unit_of(const certifier *c) {
 /* As many as 64 MiB hold; a few in any case. */
 static planc_status new_kept(certifier *c, pl_arena *arena) {
   enum { FEWEST = 8 };
-  const int64_t most_bytes = INT64_C(1) << 26, bytes = pl_bound_slopes(c->model) * (int64_t)sizeof(float);
+  const int64_t most_bytes = INT64_C(1) << 26, n_gaps = c->model->n_gaps;
+  const int64_t bytes = pl_bound_slopes(c->model) * (int64_t)sizeof(float) + n_gaps;
   c->most_kept = (int32_t)pl_clamp(most_bytes / (bytes + 1), FEWEST, MOST_KEPT);
   PLANC_TRY(PL_NEW(arena, &c->kept, c->most_kept));
   PLANC_TRY(PL_NEW(arena, &c->cut_of, c->most_kept));
-  for (int32_t k = 0; k < c->most_kept; k++) PLANC_TRY(PL_NEW(arena, &c->kept[k].slopes, pl_bound_slopes(c->model)));
+  for (int32_t k = 0; k < c->most_kept; k++) {
+    PLANC_TRY(PL_NEW(arena, &c->kept[k].slopes, pl_bound_slopes(c->model)));
+    PLANC_TRY(PL_NEW(arena, &c->kept[k].ways, n_gaps));
+  }
   return NULL;
 }
 
@@ -206,6 +213,7 @@ static void look(certifier *c) {
     cut->slopes[n + slot] = (float)((double)slopes->in[slot] / ideal);
     cut->slopes[3 * (int64_t)n + slot] = (float)((double)slopes->out[slot] / ideal);
   }
+  for (int32_t g = 0; g < c->model->n_gaps; g++) cut->ways[g] = (uint8_t)c->value.ways[g];
   pl_bound_space_slopes(&c->space, cut->slopes, c->reduced);
   pl_bound_space_point(&c->space, &c->now, c->point);
   for (int32_t d = 0; d < c->cuts.n_dims; d++) sum += c->reduced[d] * c->point[d];
@@ -230,11 +238,28 @@ static bool change_knots(certifier *c) {
 }
 
 /* The plan that the prices pay for: at the highest point of the program the cuts that meet there have weights. */
+static double weight_of(const certifier *c, int32_t kept) {
+  return c->cut_of[kept] == NONE ? 0 : c->cuts.weights[c->cut_of[kept]];
+}
+
 static void find_mean(certifier *c) {
   const int64_t n = pl_bound_slopes(c->model);
   memset(c->mean, 0, (size_t)n * sizeof *c->mean);
   for (int32_t k = 0; k < c->n_kept; k++) {
-    double weight = c->cut_of[k] == NONE ? 0 : c->cuts.weights[c->cut_of[k]];
+    double weight = weight_of(c, k);
     for (int64_t i = 0; weight > 0 && i < n; i++) c->mean[i] += weight * (double)c->kept[k].slopes[i];
+  }
+}
+
+/* What is rounded down stays. */
+static void find_shares(const certifier *c, pl_bound_shares *out) {
+  int32_t left = PL_BOUND_WHOLE;
+  memset(out, 0, (size_t)c->model->n_gaps * sizeof *out);
+  for (int32_t k = 0; k < c->n_kept; k++) {
+    double parts = weight_of(c, k) * PL_BOUND_WHOLE;
+    int32_t share = parts > 0 ? (int32_t)(parts < left ? parts : left) : 0;
+    left -= share;
+    for (int32_t g = 0; share > 0 && g < c->model->n_gaps; g++)
+      out[g].of[c->kept[k].ways[g]] = (uint16_t)(out[g].of[c->kept[k].ways[g]] + share);
   }
 }

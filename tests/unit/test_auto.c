@@ -198,6 +198,83 @@ START_TEST(what_is_made_again_beside_its_copy_is_rehearsed) {
 }
 END_TEST
 
+/* --- The plan that the bound pays for ------------------------------------------------------------------------------
+ */
+
+/* Shares of a gap are no more than all of it, and only of ways that it may be spent in. */
+static void are_shares(const searched *s, const pl_bound_shares *shares, int64_t *n_away) {
+  for (int32_t v = 0; v < s->model.n_versions; v++) {
+    const pl_bound_version *version = &s->model.versions[v];
+    for (int32_t g = version->first_gap; g < version->first_gap + version->n_gaps; g++) {
+      const uint16_t *of = shares[g].of;
+      ck_assert_int_le(of[PL_BOUND_STAYS] + of[PL_BOUND_COPIED] + of[PL_BOUND_AGAIN], PL_BOUND_WHOLE);
+      if (of[PL_BOUND_AGAIN] > 0) ck_assert_int_ge(s->model.gaps[g].again_ns, 0);
+      if (s->model.gaps[g].comes_back && !version->may_leave) ck_assert_int_eq(of[PL_BOUND_COPIED], 0);
+      *n_away += of[PL_BOUND_COPIED] + of[PL_BOUND_AGAIN] > 0;
+    }
+  }
+}
+
+/* Which gap of the bound's a gap is. */
+static void are_its_gaps(const searched *s) {
+  int32_t n = 0;
+  for (int32_t g = 0; g < s->gaps.n; g++) {
+    const pl_auto_gap *gap = &s->gaps.items[g];
+    ck_assert_int_eq(gap->of_bound < 0, g < s->gaps.n_fed || gap->is_tail);
+    if (gap->of_bound < 0) continue;
+    const pl_bound_gap *of = &s->model.gaps[gap->of_bound];
+    ck_assert_int_eq(gap->from, of->from % s->model.n);
+    ck_assert_int_eq(gap->version, of->version);
+    n++;
+  }
+  ck_assert_int_eq(n, s->gaps.n - s->gaps.n_fed - s->gaps.n_tails);
+}
+
+/* Where nothing is short nothing goes away; in less room something does. A search that is told keeps what it has. */
+START_TEST(the_plan_that_the_bound_pays_for) {
+  enum { FEW = 50, CERTIFIED = 60 };
+  int64_t n_away = 0, n_found = 0;
+  for (uint64_t seed = 1; seed <= FEW; seed++) {
+    planc_graph *graph;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    for (int part = 1; part <= 2; part++) {
+      searched s;
+      int64_t n_before = n_away;
+      pl_walk_room room = {INT64_C(1) << 40, PL_RECEIVES_LATE};
+      begin(&s, &problem, room, true);
+      if (part == 2) {
+        int32_t position;
+        int64_t most = 0, least = pl_bound_least_bytes(&s.model, &position);
+        for (int32_t p = 0; p < s.model.n; p++) most = pl_max(most, s.search.rehearsal.held[p]);
+        end(&s);
+        room.bytes = least + (most - least) / 2;
+        begin(&s, &problem, room, true);
+      }
+      pl_bound_prices prices;
+      pl_bound_found found;
+      pl_bound_shares *shares;
+      ok(PL_NEW(&s.arena, &shares, s.model.n_gaps));
+      ok(pl_bound_certify(&s.model, room.bytes, CERTIFIED, &s.arena, &prices, &found, shares));
+      are_shares(&s, shares, &n_away);
+      are_its_gaps(&s);
+      if (part == 1) ck_assert_int_eq(n_away, n_before);
+      s.search.shares = shares;
+      pl_auto_search_start(&s.search, WORK);
+      int64_t first = pl_auto_search_found(&s.search) ? s.search.best_score.ns : INT64_MAX;
+      pl_auto_search_improve(&s.search, CHANGES, 2000);
+      ck_assert_int_le(s.search.best_score.ns, first);
+      is_what_the_walk_states(&s.search, &problem, room, &s.arena);
+      n_found += pl_auto_search_found(&s.search);
+      end(&s);
+    }
+    planc_graph_free(graph);
+  }
+  ck_assert_int_ge(n_away, FEW);
+  ck_assert_int_ge(n_found, FEW);
+}
+END_TEST
+
 /* --- The order with early updates --------------------------------------------------------------------------------- */
 
 /* One of them writes what the other one uses. */
@@ -426,6 +503,7 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, rehearsals_are_what_the_walk_states);
   tcase_add_test(tests, what_is_made_again_beside_its_copy_is_rehearsed);
+  tcase_add_test(tests, the_plan_that_the_bound_pays_for);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);

@@ -30,7 +30,7 @@ Any graph runs with stand-ins.
   peak <size>, host <size>
   verified: every bit as in the reference
   $ planrun exec tiny.plan
-  ! planrun: tiny.plan: body[7]: op first, algorithm default: the host has no kernel for my.op; planrun exec --synthetic runs any graph, with stand-ins
+  ! planrun: tiny.plan: body[5]: op first, algorithm default: the host has no kernel for my.op; planrun exec --synthetic runs any graph, with stand-ins
   [6]
   $ planrun profile inputs/tiny.yaml -o tiny.json
   ! planrun: note: batch 4 (the graph's header)
