@@ -176,8 +176,8 @@ static planc_status prepare_calls(planrt_follow *f) {
 planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   if (buffer < 0 || buffer >= f->trace->n_buffers) return planc_error(PLANC_USAGE, "there is no buffer %d", buffer);
   const rt_content *of = &f->contents[buffer];
-  if (!rt_follow_persists(f, buffer)) return NULL;
   if (of->present) return rt_order_before(f, PLANRT_CALLS, buffer, true);
+  if (!rt_follow_persists(f, buffer)) return NULL;
   if (f->kept[buffer]) { /* it could not be put back when the plan was left */
     PLANC_TRY(put_back(f, buffer));
     PLANC_TRY(rt_order_finish(f));

@@ -136,7 +136,8 @@ planc_status planrt_follow_leave(planrt_follow *follow, bool made);
 planc_status planrt_follow_end(planrt_follow *follow);
 
 /* Between two iterations: gives what persists its memory and data back, one buffer or all of them, for the user to read
- * and write. */
+ * and write. Of what the framework has, at any time: calls that are not the plan's and take it come after all copies of
+ * it. */
 planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
 planc_status planrt_follow_bring_all(planrt_follow *follow);
 /* Whether a buffer has its data in the framework's memory for good, or the framework does not know it yet. */

@@ -3,6 +3,7 @@
 from .calls import READ, described, described_tensor, draws, is_within_an_optimizer, tensors_on, touched
 from .library import FollowError
 from .memory import Memory
+from .unmade import Unmade
 
 
 class DroppedTensor(RuntimeError):
@@ -16,6 +17,7 @@ class Iteration:
     def __init__(self, file, addresses=None):
         self.memory, self.calls, self.device = Memory(file, addresses), file.calls, file.device
         self.plain = self.memory.plain  # makes the calls that are as recorded, if there is an extension
+        self.unmade = Unmade(self)
         self.at, self.within, self.reason = 0, False, None
         self.in_between = None  # the first call that was let pass as one that makes what persists
         self.is_making = False  # the step was left while an optimizer made its state
@@ -24,6 +26,7 @@ class Iteration:
     def begin(self):
         self.at, self.within, self.reason, self.in_between, self.is_making = 0, True, None, None, False
         self.asked, self.plain = None, self.memory.plain
+        self.unmade.begin()
         try:
             self.memory.follower.begin()
         except BaseException:
@@ -48,6 +51,8 @@ class Iteration:
         """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
         ghosts, is_through = {}, False
         try:
+            if self.reason is None:
+                self.unmade.leave_out_rest()
             if self.at + 1 == len(self.calls) and self.reason is None:
                 self.memory.follower.next()
                 self.memory.follower.done()
@@ -72,11 +77,16 @@ class Iteration:
             self.leave(self.asked)
         if self.reason is not None:
             return self.run_without(function, args, kwargs)
-        memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
         given = tensors_on(self.device, (args, kwargs))
-        differs = self.difference(function, given, call)
+        differs = self.difference(function, given, self.calls[self.at])
+        if differs and self.unmade.leave_out_until(function, given):
+            differs = self.difference(function, given, self.calls[self.at])
         if differs:
             return self.other(function, args, kwargs, given, differs)
+        return self.as_recorded(function, args, kwargs)
+
+    def as_recorded(self, function, args, kwargs):
+        memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
         follower.next()
         if follower.repeats(self.at):
             memory.recall(self.at, function, args, kwargs)
@@ -138,10 +148,14 @@ class Iteration:
     def other(self, function, args, kwargs, given, differs):
         """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
         persists, as optimizers and loss scales do in their first step, come in between."""
+        if self.unmade.writes(function, args, kwargs, given) or self.unmade.is_copy_of_gradient(given):
+            self.in_between = self.in_between or differs
+            return self.unmade.call(function, args, kwargs, given)
         makes = self.makes_what_persists(function, args, kwargs, given)
         if given and not makes:
             self.leave(differs)
             return self.run_without(function, args, kwargs)
+        self.memory.order(given)
         result = function(*args, **kwargs)
         if tensors_on(self.device, result):
             if makes:
@@ -159,8 +173,7 @@ class Iteration:
             return not draws(function)
         if not self.calls[self.at].updates or not is_within_an_optimizer():
             return False
-        buffers = {memory.buffer_in(tensor) for tensor in touched(function, args, kwargs)} - {None}
-        return all(memory.follower.has(buffer) for buffer in buffers)
+        return all(self.unmade.is_there(tensor) for tensor in touched(function, args, kwargs))
 
     # --- What differs -------------------------------------------------------------------------------------------------
 

@@ -143,7 +143,7 @@ class Memory:
 
     def bind(self, buffer, tensor):
         """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""
-        storage = storage_of(tensor)
+        storage = storage_in(tensor)
         if storage.nbytes() != self.bytes[buffer]:
             return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
@@ -187,6 +187,18 @@ class Memory:
     def unbind(self, buffer):
         del self.buffers[self.storages.pop(buffer)._cdata]
         self.pinned.discard(buffer)
+
+    def rename(self, old, new):
+        """What one buffer is in becomes the other's, which has as many bytes."""
+        storage = self.storages[old]
+        self.unbind(old)
+        self.bind(new, storage)
+
+    def order(self, tensors):
+        """A call that is not the plan's takes what is there, after all copies of it."""
+        for buffer in {self.buffer_in(tensor) for tensor in tensors} - {None}:
+            if self.follower.has(buffer):
+                self.follower.bring(buffer)
 
     def bring(self, tensors):
         """Brings home what persists, for a user between two steps."""
