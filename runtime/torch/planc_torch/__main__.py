@@ -234,8 +234,8 @@ def show(problem, compared, graph, rows, chosen, path, is_fake):
         why = "nothing is allocated with --fake" if is_fake else "it takes planc_torch's extension to see it"
         print(f"no room is planned for what calls allocate and free themselves: {why}")
     if graph.recorder.zeroed:
-        print(f"{graph.recorder.zeroed}: gradients are zeroed in place, so that they stay between steps, and the first step, which "
-              "has none yet, runs without the plan; zero_grad(set_to_none=True) frees them")
+        print(f"{graph.recorder.zeroed}: gradients are zeroed in place, so that they stay between steps; "
+              "zero_grad(set_to_none=True) frees them")
     print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'to the host':>13}{'and back':>13}{'run again for':>14}")
     for row in rows:
         print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))

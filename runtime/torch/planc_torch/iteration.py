@@ -1,6 +1,7 @@
 """One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
 
-from .calls import READ, described, described_tensor, draws, is_within_an_optimizer, tensors_on, touched
+from .calls import (READ, described, described_tensor, draws, is_within_an_optimizer, storage_in, tensors_on, touched,
+                    written)
 from .library import FollowError
 from .memory import Memory
 from .unmade import Unmade
@@ -19,7 +20,7 @@ class Iteration:
         self.plain = self.memory.plain  # makes the calls that are as recorded, if there is an extension
         self.unmade = Unmade(self)
         self.at, self.within, self.reason = 0, False, None
-        self.in_between = None  # the first call that was let pass as one that makes what persists
+        self.in_between = None  # where, and how the first call there differs that was let pass as one that makes what persists
         self.is_making = False  # the step was left while an optimizer made its state
         self.asked = None  # why another thread wants the step to be left
 
@@ -44,8 +45,10 @@ class Iteration:
             self.is_making = self.memory.lacks() and (call.updates or self.in_between is None)
             n = len(self.calls) - 1  # without that for the end
             place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
-            self.reason = f"{place}, recorded at {call.line}: {self.in_between or reason}"
+            at, differs = self.in_between or (None, None)
+            self.reason = f"{place}, recorded at {call.line}: {differs if at == self.at else reason}"
             self.memory.follower.leave(made)
+            self.memory.note_lost()
 
     def end(self):
         """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
@@ -113,6 +116,8 @@ class Iteration:
     def run_without(self, function, args, kwargs):
         if self.memory.dropped:
             self.refuse_dropped(touched(function, args, kwargs))
+        if self.memory.lost:
+            self.refuse_lost(function, args, kwargs)
         return function(*args, **kwargs)
 
     def read(self, name, tensors, run):
@@ -125,6 +130,7 @@ class Iteration:
         if self.reason is not None or not is_recorded:
             if buffers != [None]:
                 self.leave(f"{name} of {self.memory.names[buffers[0]]}")
+                self.refuse(set(buffers) & self.memory.lost)
             return run()
         self.memory.follower.next()
         result = run()
@@ -136,21 +142,32 @@ class Iteration:
         """The user's program gets hold of a tensor's memory."""
         self.refuse_dropped(tensors)
         self.leave(f"{name} of a tensor of the plan's")
+        self.refuse({self.memory.buffer_in(tensor) for tensor in tensors} & self.memory.lost)
         return run()
 
     def refuse_dropped(self, tensors):
-        for tensor in tensors:
-            buffer = self.memory.dropped_in(tensor)
-            if buffer is not None:
-                raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the "
-                                    "plan has dropped it. Record a step that does so")
+        self.refuse({self.memory.dropped_in(tensor) for tensor in tensors} - {None})
+
+    def refuse_lost(self, function, args, kwargs):
+        """What is overwritten as a whole is there again."""
+        memory = self.memory
+        again = {id(tensor) for tensor, is_read in written(function, args, kwargs)
+                 if not is_read and tensor.numel() * tensor.element_size() >= storage_in(tensor).nbytes()}
+        taken = [tensor for tensor in touched(function, args, kwargs) if id(tensor) not in again]
+        self.refuse({memory.buffer_in(tensor) for tensor in taken} & memory.lost)
+        memory.lost -= {memory.buffer_in(tensor) for tensor, _ in written(function, args, kwargs)}
+
+    def refuse(self, buffers):
+        for buffer in sorted(buffers):
+            raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the plan has "
+                                "dropped it. Record a step that does so")
 
     def other(self, function, args, kwargs, given, differs):
         """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
         persists, as optimizers and loss scales do in their first step, come in between."""
         if self.unmade.writes(function, args, kwargs, given) or self.unmade.is_copy_of_gradient(given):
-            self.in_between = self.in_between or differs
-            return self.unmade.call(function, args, kwargs, given)
+            self.let_pass(differs)
+            return self.unmade.call(function, args, kwargs, given, differs)
         makes = self.makes_what_persists(function, args, kwargs, given)
         if given and not makes:
             self.leave(differs)
@@ -159,10 +176,14 @@ class Iteration:
         result = function(*args, **kwargs)
         if tensors_on(self.device, result):
             if makes:
-                self.in_between = self.in_between or differs
+                self.let_pass(differs)
             else:
                 self.leave(differs)
         return result
+
+    def let_pass(self, differs):
+        if not self.in_between or self.in_between[0] != self.at:
+            self.in_between = self.at, differs
 
     def makes_what_persists(self, function, args, kwargs, given):
         """`given`: tensors of the device. Whoever makes something of none may make what persists at any time."""

@@ -88,6 +88,7 @@ class Memory:
         self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
+        self.lost = set()  # buffers that have memory and no data, since the plan was left where it has them overwritten next
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
         self.take_memory = self.make_resizable = lambda *_: False
@@ -134,6 +135,9 @@ class Memory:
     def lacks(self):
         """Whether something that persists has not been seen yet."""
         return not self.lasting <= self.storages.keys()
+
+    def note_lost(self):
+        self.lost = {buffer for buffer in self.bytes if self.follower.is_lost(buffer)}
 
     def buffer_in(self, tensor):
         return self.buffers.get(storage_in(tensor)._cdata)
@@ -217,6 +221,8 @@ class Memory:
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
         what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
+        self.ghosts.update((b, StorageWeakRef(self.storages[b])) for b in self.lost & self.storages.keys())
+        self.lost.clear()
         self.staying |= {self.names[b] for b in self.pinned & self.lasting}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)

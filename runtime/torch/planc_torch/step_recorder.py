@@ -348,8 +348,8 @@ def hold_against(recorder, step, args):
 
 
 def name_persistent(recorder):
-    """Names what persists: parameters and buffers by the modules that ran, the state of optimizers by its parameters.
-    Parameters are those of a module that only the optimizer's phase writes."""
+    """Names what persists: parameters, their gradients and buffers by the modules that ran, the state of optimizers by its
+    parameters. Parameters are those of a module that only the optimizer's phase writes."""
     early = {s for call in recorder.calls if call.phase != PHASES[-1] for s in call.writes}
     names = {}
 
@@ -364,6 +364,9 @@ def name_persistent(recorder):
         for name, tensor in root.named_parameters():
             names[tensor] = name
             give(tensor, name, "param")
+            if tensor.grad is not None and recorder.counts(tensor.grad) and recorder.is_known(tensor.grad):
+                gradient = recorder.storages[recorder.know(tensor.grad, "buffer")]
+                gradient.name = gradient.name or f"{name}.grad"
         for name, tensor in root.named_buffers():
             give(tensor, name, "optstate")
     for optimizer in (o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)):

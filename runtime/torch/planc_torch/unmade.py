@@ -7,15 +7,7 @@ out where a later one is made, and the step is the recorded one again. What come
 takes, and changes nothing that the plan has seen.
 """
 
-from .calls import described, storage_in, tensors_on
-
-
-def written_by(function, args, kwargs):
-    """The arguments that a call writes."""
-    arguments = function._schema.arguments
-    written = {argument.name for argument in arguments if argument.alias_info is not None and argument.alias_info.is_write}
-    named = [*zip((argument.name for argument in arguments), args), *kwargs.items()]
-    return [value for name, value in named if name in written]
+from .calls import described, storage_in, tensors_on, written
 
 
 class Unmade:
@@ -63,11 +55,11 @@ class Unmade:
 
     def can_be_left_out(self, at):
         call, memory = self.calls[at], self.memory
-        written = self.buffers(call.writes)
-        if not written or memory.follower.repeats(at):
+        changed = self.buffers(call.writes)
+        if not changed or memory.follower.repeats(at):
             return False
         return all(self.is_unmade(buffer) or buffer in self.copies or
-                   call.updates and buffer not in memory.storages for buffer in written) and self.can_be_taken_over(call)
+                   call.updates and buffer not in memory.storages for buffer in changed) and self.can_be_taken_over(call)
 
     def leave_out(self, until):
         while self.iteration.at < until:
@@ -92,11 +84,11 @@ class Unmade:
 
     def taken_over(self, call):
         """Of a call that adds what a backward pass made to a gradient that is not there yet: both buffers, else None."""
-        written = [buffer for buffer in self.buffers(call.writes) if self.is_unmade(buffer)]
-        added = [buffer for buffer in self.buffers(call.given) if buffer not in written]
-        if call.updates or len(written) != 1 or len(added) != 1 or added[0] in self.memory.lasting:
+        gradients = [buffer for buffer in self.buffers(call.writes) if self.is_unmade(buffer)]
+        added = [buffer for buffer in self.buffers(call.given) if buffer not in gradients]
+        if call.updates or len(gradients) != 1 or len(added) != 1 or added[0] in self.memory.lasting:
             return None
-        return (added[0], written[0]) if self.memory.bytes[added[0]] == self.memory.bytes[written[0]] else None
+        return (added[0], gradients[0]) if self.memory.bytes[added[0]] == self.memory.bytes[gradients[0]] else None
 
     def can_be_taken_over(self, call):
         """What is made again, or of which something is, stays what it is."""
@@ -133,30 +125,37 @@ class Unmade:
         memory = self.memory
         if not function._schema.is_mutable or not memory.lacks():
             return False
-        written = tensors_on(memory.device, written_by(function, args, kwargs))
-        may = all(memory.dropped_in(tensor) is None and memory.buffer_in(tensor) in (None, *self.copies) for tensor in written)
-        return bool(written) and may and all(self.is_there(tensor) for tensor in given)
+        changed = self.written(function, args, kwargs)
+        may = all(memory.dropped_in(tensor) is None and memory.buffer_in(tensor) in (None, *self.copies) for tensor in changed)
+        return bool(changed) and may and all(self.is_there(tensor) for tensor in given)
+
+    def written(self, function, args, kwargs):
+        return tensors_on(self.memory.device, [tensor for tensor, _ in written(function, args, kwargs)])
 
     def is_there(self, tensor):
-        """Calls before one that takes it are left out if they have to be."""
-        buffer, has = self.memory.buffer_in(tensor), self.memory.follower.has
+        """Calls before one that takes it are left out if they have to be; else what persists comes from the host."""
+        memory, buffer = self.memory, self.memory.buffer_in(tensor)
+        has = memory.follower.has
         if buffer is None or has(buffer):
-            return self.memory.dropped_in(tensor) is None
+            return memory.dropped_in(tensor) is None
         at = self.find(lambda call: buffer in self.buffers(call.given))
-        return at is not None and self.leave_out(at) and has(buffer)
+        if at is not None:
+            self.leave_out(at)
+        if not has(buffer) and buffer in memory.lasting:
+            memory.follower.bring(buffer)
+        return has(buffer) and not memory.follower.is_lost(buffer)
 
-    def call(self, function, args, kwargs, given):
-        """Makes one."""
+    def call(self, function, args, kwargs, given, differs):
+        """Makes one, which differs from the recorded one by `differs`."""
         memory = self.memory
         memory.order(given)
         result = function(*args, **kwargs)
         if function._schema.is_mutable:
-            written = tensors_on(memory.device, written_by(function, args, kwargs))
-            self.begun += [tensor for tensor in written if memory.buffer_in(tensor) is None]
+            self.begun += [t for t in self.written(function, args, kwargs) if memory.buffer_in(t) is None]
             return result
         made, gradient = tensors_on(memory.device, result), self.taken_over(self.calls[self.iteration.at])[1]
         if len(made) == 1 and memory.buffer_in(made[0]) is None and memory.bind(gradient, made[0]) is None:
             self.copies.add(gradient)
         else:
-            self.iteration.leave(self.iteration.in_between)
+            self.iteration.leave(differs)
         return result

@@ -14,7 +14,7 @@ from types import MethodType
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import READS, SHARES, STORAGE, STORAGES, only_views, tensors_on
+from .calls import READS, RESIZES, SHARES, STORAGE, STORAGES, name_of, only_views, tensors_on
 from .extension import plain_calls
 from .handed_out import is_forgotten
 from .methods import Methods
@@ -49,12 +49,15 @@ class Calls(TorchDispatchMode):
 
     def view(self, function, args, kwargs):
         """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
-        been emptied says meanwhile that it is not. Without the extension, and for what changes its operand, as resize_()
-        does, which copies elements, it gets memory."""
-        emptied = []
+        been emptied says meanwhile that it is not. Without the extension, and for what gives it another size, which
+        copies elements, it gets memory; what persists comes home for that."""
+        emptied, resizes = [], name_of(function) in RESIZES
         for iteration in self.watched.iterations:
-            emptied += iteration.memory.emptied(tensors_on(iteration.device, (args, kwargs)))
-        module = plain_calls() if emptied and not function._schema.is_mutable else None
+            tensors = tensors_on(iteration.device, (args, kwargs))
+            if resizes:
+                iteration.memory.bring(tensors)
+            emptied += iteration.memory.emptied(tensors)
+        module = plain_calls() if emptied and not resizes else None
         resize = module.say_bytes if module else STORAGE.resize_
         for storage, size in emptied:
             resize(storage, size)
