@@ -142,8 +142,8 @@ planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
 planc_status planrt_follow_bring_all(planrt_follow *follow);
 /* Whether a buffer has its data in the framework's memory for good, or the framework does not know it yet. */
 bool planrt_follow_has(const planrt_follow *follow, int32_t buffer);
-/* Whether, since the plan was left in this iteration, a buffer has memory but no data: the plan has it overwritten next,
- * and has kept none. The framework does not let anything read it before. */
+/* Whether, since the plan was left in this iteration, a buffer has memory but no data: the plan has it overwritten
+ * next, and has kept none. The framework does not let anything read it before. */
 bool planrt_follow_is_lost(const planrt_follow *follow, int32_t buffer);
 
 /* Bytes copied out and in, and calls run again, since the follower was made. */
