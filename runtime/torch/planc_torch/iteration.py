@@ -2,6 +2,7 @@
 
 from .calls import (READ, described, described_tensor, draws, is_within_an_optimizer, storage_in, tensors_on, touched,
                     written)
+from .gate import Gate
 from .library import FollowError
 from .memory import Memory
 from .unmade import Unmade
@@ -22,16 +23,19 @@ class Iteration:
         self.at, self.within, self.reason = 0, False, None
         self.in_between = None  # where, and how the first call there differs that was let pass as one that makes what persists
         self.is_making = False  # the step was left while an optimizer made its state
+        self.gate = Gate(lambda: self.at)  # closed while the step follows the plan
         self.asked = None  # why another thread wants the step to be left
 
     def begin(self):
         self.at, self.within, self.reason, self.in_between, self.is_making = 0, True, None, None, False
         self.asked, self.plain = None, self.memory.plain
         self.unmade.begin()
+        self.gate.close()
         try:
             self.memory.follower.begin()
         except BaseException:
             self.within = False
+            self.gate.open()
             raise
 
     def ask_to_leave(self, reason):
@@ -49,10 +53,12 @@ class Iteration:
             self.reason = f"{place}, recorded at {call.line}: {differs if at == self.at else reason}"
             self.memory.follower.leave(made)
             self.memory.note_lost()
+            self.gate.open()
 
     def end(self):
         """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
         ghosts, is_through = {}, False
+        self.gate.close()
         try:
             if self.reason is None:
                 self.unmade.leave_out_rest()
@@ -69,6 +75,7 @@ class Iteration:
             finally:
                 ghosts = self.memory.end(not is_through)
                 self.memory.refill(ghosts)
+                self.gate.open()
         return ghosts
 
     # --- Calls --------------------------------------------------------------------------------------------------------

@@ -89,6 +89,7 @@ class Memory:
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
         self.lost = set()  # buffers that have memory and no data, since the plan was left where it has them overwritten next
+        self.is_seen = False  # all that persists, when the last step ended
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
         self.take_memory = self.make_resizable = lambda *_: False
@@ -108,8 +109,9 @@ class Memory:
         self.has_addresses = self.can_place(addresses)
         if self.plain:
             self.begin_plain(module)
+        self.arena = (self.plain.placing["arena"], self.follower.arena_bytes()) if self.has_addresses else (0, 0)
         if self.has_addresses:
-            self.follower.place(self.plain.placing["arena"])
+            self.follower.place(self.arena[0])
 
     def can_place(self, wanted):
         possible = self.plain is not None and self.follower.arena_bytes() > 0
@@ -144,6 +146,17 @@ class Memory:
 
     def dropped_in(self, tensor):
         return self.dropped.get(storage_in(tensor)._cdata)
+
+    def name_among(self, tensors):
+        """Of one of them that is the plan's."""
+        buffers = [buffer for tensor in tensors for buffer in (self.buffer_in(tensor), self.dropped_in(tensor)) if buffer is not None]
+        return self.names[buffers[0]] if buffers else None if not self.is_seen else "a tensor that the step has made"
+
+    def has_any(self, tensors):
+        """Whether one is the plan's, was, lies in its arena, or may be what persists and has not been seen yet."""
+        start, size = self.arena
+        return tensors and not self.is_seen or any(self.buffer_in(tensor) is not None or self.dropped_in(tensor) is not None or
+                   size and 0 <= address_of(storage_in(tensor)) - start < size for tensor in tensors)
 
     def bind(self, buffer, tensor):
         """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""
@@ -184,7 +197,7 @@ class Memory:
     def close(self):
         """What is at the plan's addresses is so no longer."""
         if self.has_addresses:
-            self.has_addresses = False
+            self.has_addresses, self.arena = False, (0, 0)
             self.follower.place(None)
             self.plain.leave_arena()
 
@@ -226,6 +239,7 @@ class Memory:
         self.staying |= {self.names[b] for b in self.pinned & self.lasting}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
+        self.is_seen = not self.lacks()
         ghosts = dict(self.ghosts)
         self.ghosts.clear()
         self.dropped.clear()
