@@ -82,7 +82,29 @@ def hooked():
     return model
 
 
+def two_in_turn():
+    """A generator and who tells its pictures from others, each with an optimizer: gradients come behind an update, too."""
+    torch.manual_seed(0)
+    maker, critic = (nn.Sequential(nn.Linear(a, 64), nn.Tanh(), nn.Linear(64, b)) for a, b in ((16, 32), (32, 1)))
+    for_maker, for_critic = torch.optim.Adam(maker.parameters()), momentum()(critic.parameters())
+
+    def step(real):
+        for_critic.zero_grad(set_to_none=False)
+        made = maker(torch.randn(len(real), 16))
+        loss = critic(made.detach()).mean() - critic(real).mean()
+        loss.backward()
+        for_critic.step()
+        for_maker.zero_grad(set_to_none=False)
+        (-critic(made).mean()).backward()
+        for_maker.step()
+        return loss.detach()
+
+    return SimpleNamespace(model=nn.ModuleList([maker, critic]), optimizer=for_maker, step=step, more=[],
+                           example=lambda: (torch.randn(128, 32),))
+
+
 FIRST = {
+    "two in turn": two_in_turn,
     "gradients zeroed": stepping(adam),
     "gradients zeroed at the end": stepping(adam, at_end=True),
     "gradients of micro-batches": stepping(adam, micro=3, clip=True),

@@ -46,7 +46,7 @@ class Iteration:
         """Runs the rest of the step without the plan. `made`: the call that differs has run."""
         if self.reason is None:
             call = self.calls[self.at]
-            self.is_making = self.memory.lacks() and (call.updates or self.in_between is None)
+            self.is_making = self.memory.lacks() and (call.is_late or self.in_between is None)
             n = len(self.calls) - 1  # without that for the end
             place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
             at, differs = self.in_between or (None, None)
@@ -199,7 +199,7 @@ class Iteration:
             return False
         if not given:
             return not draws(function)
-        if not self.calls[self.at].updates or not is_within_an_optimizer():
+        if not is_within_an_optimizer() or not self.unmade.come_to_update():
             return False
         return all(self.unmade.is_there(tensor) for tensor in touched(function, args, kwargs))
 

@@ -11,13 +11,13 @@ DEVICES = ("cpu", "cuda")
 
 
 class PlannedCall:
-    """A recorded call: its description, the user's line, whether an optimizer made it, by number in the graph its tensors and
-    which of them it writes, and what it allocates (scratch.uses)."""
+    """A recorded call: its description, the user's line, whether it was made in the last phase and by an optimizer, by number in
+    the graph its tensors and which of them it writes, and what it allocates (scratch.uses)."""
 
     def __init__(self, op):
         attrs = op["attrs"]
         self.described, self.line = attrs["call"], attrs["line"]
-        self.updates = op["phase"] == "optimizer"
+        self.is_late, self.updates = op["phase"] == "optimizer", bool(attrs.get("updates"))
         self.given, self.gives, self.allocated = attrs["tensors"], attrs["results"], attrs.get("allocations", [])
         self.writes = op["out"]
         self.alike = None  # the function, shapes and types that were found to be so described

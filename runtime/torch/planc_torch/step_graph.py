@@ -58,8 +58,9 @@ class StepGraph:
         """What planc_torch.follow knows a call by."""
         device = {"device": self.recorder.device} if call.name == END else {}
         allocations = {"allocations": call.allocated} if call.allocated else {}
+        updates = {"updates": 1} if call.updates else {}
         return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
-                "results": self.listed(call.gives), **allocations, **device}
+                "results": self.listed(call.gives), **allocations, **updates, **device}
 
     def sizes(self):
         """Bytes of the tensors in the graph."""

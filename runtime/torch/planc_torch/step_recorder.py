@@ -124,7 +124,7 @@ class StepRecorder(Recorder):
             return
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
-        call.described = described(function, given)
+        call.described, call.updates = described(function, given), updates
         call.allocated = uses(self.clock.seen, [address_of(storage_of(t)) for t in gives]) if self.clock else []
         if self.clearing and call.name.startswith(ZEROES):
             self.zeroed = self.zeroed or call.place

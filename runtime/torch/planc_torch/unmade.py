@@ -7,7 +7,7 @@ out where a later one is made, and the step is the recorded one again. What come
 takes, and changes nothing that the plan has seen.
 """
 
-from .calls import described, storage_in, tensors_on, written
+from .calls import described, is_within_an_optimizer, storage_in, tensors_on, written
 
 
 class Unmade:
@@ -59,7 +59,7 @@ class Unmade:
         if not changed or memory.follower.repeats(at):
             return False
         return all(self.is_unmade(buffer) or buffer in self.copies or
-                   call.updates and buffer not in memory.storages for buffer in changed) and self.can_be_taken_over(call)
+                   call.is_late and buffer not in memory.storages for buffer in changed) and self.can_be_taken_over(call)
 
     def leave_out(self, until):
         while self.iteration.at < until:
@@ -96,14 +96,22 @@ class Unmade:
         return parts is None or parts[0] in self.memory.storages and parts[0] not in self.again
 
     def take_over(self, call):
-        parts = self.taken_over(call)
+        """What else a call would have taken stays, unless an optimizer made the call: who does without it may have the tensor."""
+        parts, memory = self.taken_over(call), self.memory
         if parts:
-            self.memory.rename(*parts)
+            memory.rename(*parts)
+        elif not call.updates and not self.copies.intersection(self.buffers(call.writes)):
+            memory.pinned |= {b for b in self.buffers(call.given) if b in memory.storages and b not in memory.lasting}
+
+    def come_to_update(self):
+        """Whether the next call is an optimizer's, when those before it are left out."""
+        at = self.find(lambda call: call.updates)
+        return at is not None and self.leave_out(at)
 
     def is_copy_of_gradient(self, given):
         """Whether a call may make a copy of what it is given that becomes a gradient; calls before the one that would add it
         are left out then."""
-        if len(given) != 1 or not self.memory.lacks():
+        if len(given) != 1 or not self.memory.lacks() or is_within_an_optimizer():
             return False
         buffer = self.memory.buffer_in(given[0])
         at = None if buffer is None else self.find(lambda call: (self.taken_over(call) or (None,))[0] == buffer)
