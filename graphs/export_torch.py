@@ -168,9 +168,16 @@ class Fit:
         slope, rest = divmod(at_m - at_n, m - n)
         fixed = at_n - slope * n
         if rest or fixed < 0 or slope < 0 or any(fixed + slope * b != v for b, v in zip(self.batches, values)):
-            raise CannotExport(f"{what} is {', '.join(map(str, values))} at batches {self.batches}: "
-                               "not a fixed part plus one per sample")
+            raise CannotExport(f"{what} is {', '.join(map(str, values))} at batches {', '.join(map(str, self.batches))}: "
+                               f"{self.objection(values)}")
         return fixed, slope
+
+    def objection(self, values):
+        (n, m, last), (at_n, at_m, at_last) = self.batches, values
+        grows_alike = at_m > at_n and (at_m - at_n) * (last - m) == (at_last - at_m) * (m - n)
+        if grows_alike and (at_m - at_n) % (m - n):
+            return "a fixed part plus a part of each sample's; let the batch size be that of a micro-batch"
+        return "not a fixed part plus one per sample"
 
     def shape(self, shapes, what):
         return [self.law(sizes, f"a dimension of {what}") for sizes in zip(*shapes)]
@@ -197,20 +204,26 @@ def fit_storage(fit, storages):
             "shape_example": list(first.shape), "shape_per_sample": [slope for _, slope in dims]}
 
 
-def fit_op(fit, calls):
-    """A recorded op and its views. Attributes that vary with the batch are left out, and so are the views of an op with
-    an attribute that is not stated: none of planc's types is sure to mean the same."""
+def fit_sizes(fit, calls):
+    """A recorded op. Attributes that vary with the batch are left out."""
     first = calls[0]
     storages = [(c.module, c.reads, c.creates, c.writes) for c in calls]
     same(storages, f"{first.place}: what {first.name} reads and writes")
     attrs = {key: value for key, value in first.attrs.items() if all(c.attrs.get(key) == value for c in calls)}
-    op = {"name": first.name, "phase": first.phase, "module": first.module, "inputs": first.reads,
-          "outputs": first.creates + first.writes, "inplace": first.writes, "attrs": attrs,
-          **fit.pair("flops", [c.flops for c in calls], f"{first.place}: FLOPs of {first.name}"),
-          **fit.pair("bytes", [c.traffic for c in calls], f"{first.place}: traffic of {first.name}")}
-    exact = not any(c.unstated or c.attrs.keys() != attrs.keys() for c in calls)
     if first.partial:
         attrs["partial_write"] = True
+    return {"name": first.name, "phase": first.phase, "module": first.module, "inputs": first.reads,
+            "outputs": first.creates + first.writes, "inplace": first.writes, "attrs": attrs,
+            **fit.pair("flops", [c.flops for c in calls], f"{first.place}: FLOPs of {first.name}"),
+            **fit.pair("bytes", [c.traffic for c in calls], f"{first.place}: traffic of {first.name}")}
+
+
+def fit_op(fit, calls):
+    """A recorded op and its views, but those of an op with an attribute that is not stated, or varies with the batch: none
+    of planc's types is sure to mean the same."""
+    first, op = calls[0], fit_sizes(fit, calls)
+    stated = op["attrs"].keys() - {"partial_write"}
+    exact = not any(c.unstated or c.attrs.keys() != stated for c in calls)
     views = {}
     for key in first.operands if exact else ():
         seen = [c.operands.get(key) for c in calls]

@@ -74,6 +74,7 @@ class Call:
     unstated: bool = False  # an argument that is not in attrs
     operands: dict = field(default_factory=dict)  # by argument name, results by number; None where not dense
     partial: bool = False  # writes a part of a storage
+    updates: bool = False  # an optimizer made it
     flops: int = 0
     traffic: int = 0
     cost: object = None  # what the recorder's clock measured

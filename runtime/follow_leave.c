@@ -9,6 +9,7 @@ static planc_status put_back(planrt_follow *f, int32_t buffer);
 static void free_kept(planrt_follow *f, int32_t buffer);
 static bool is_missing(const planrt_follow *f, int32_t buffer);
 static planc_status prepare_calls(planrt_follow *f);
+static planc_status allocate_lost(planrt_follow *f, int32_t buffer);
 
 /* What went wrong first is told, when the rest is done. */
 static void put_off(planc_status *first, planc_status status) {
@@ -165,9 +166,16 @@ static planc_status prepare_calls(planrt_follow *f) {
       if (access->read >= 0 && is_missing(f, access->buffer))
         return planc_error(PLANC_INTERNAL, "%s did not come back", rt_follow_name(f, access->buffer));
       if (access->read < 0 && !rt_follow_makes(f, access) && !f->contents[access->buffer].present)
-        PLANC_TRY(rt_follow_allocate(f, access->buffer, RT_NOTHING));
+        PLANC_TRY(allocate_lost(f, access->buffer));
     }
   }
+  return NULL;
+}
+
+/* Memory for what the plan has overwritten next, and of which it has kept no copy. */
+static planc_status allocate_lost(planrt_follow *f, int32_t buffer) {
+  PLANC_TRY(rt_follow_allocate(f, buffer, RT_NOTHING));
+  f->contents[buffer].lost = true;
   return NULL;
 }
 
@@ -176,8 +184,8 @@ static planc_status prepare_calls(planrt_follow *f) {
 planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   if (buffer < 0 || buffer >= f->trace->n_buffers) return planc_error(PLANC_USAGE, "there is no buffer %d", buffer);
   const rt_content *of = &f->contents[buffer];
-  if (!rt_follow_persists(f, buffer)) return NULL;
   if (of->present) return rt_order_before(f, PLANRT_CALLS, buffer, true);
+  if (!rt_follow_persists(f, buffer)) return NULL;
   if (f->kept[buffer]) { /* it could not be put back when the plan was left */
     PLANC_TRY(put_back(f, buffer));
     PLANC_TRY(rt_order_finish(f));
@@ -188,13 +196,17 @@ planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   const rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
   if (of->leaving && (!f->within || of->version == of->made)) return rt_follow_stay(f, buffer);
   if (host && host->version != RT_NOTHING) return rt_follow_copy_in_now(f, of->host, host);
-  if (f->within) return rt_follow_allocate(f, buffer, RT_NOTHING); /* it is overwritten next */
+  if (f->within) return allocate_lost(f, buffer);
   return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
 }
 
 planc_status planrt_follow_bring_all(planrt_follow *f) {
   for (int32_t b = 0; b < f->trace->n_buffers; b++) PLANC_TRY(planrt_follow_bring(f, b));
   return NULL;
+}
+
+bool planrt_follow_is_lost(const planrt_follow *f, int32_t buffer) {
+  return buffer >= 0 && buffer < f->trace->n_buffers && f->contents[buffer].lost;
 }
 
 bool planrt_follow_has(const planrt_follow *f, int32_t buffer) {

@@ -35,6 +35,7 @@ typedef struct rt_followed_place {
 typedef struct rt_content {
   bool touched;    /* by a call, since there was an iteration that was not left */
   bool present;    /* in memory of the framework's; what is leaving is not */
+  bool lost;       /* the plan was left, and has the data overwritten next: its memory holds none */
   uint8_t leaving; /* rt_leave: the framework has the memory until the calls' stream has waited for all copies */
   int32_t version; /* which the framework has, where it is present */
   int32_t made;    /* by the calls that were made */

@@ -136,11 +136,15 @@ planc_status planrt_follow_leave(planrt_follow *follow, bool made);
 planc_status planrt_follow_end(planrt_follow *follow);
 
 /* Between two iterations: gives what persists its memory and data back, one buffer or all of them, for the user to read
- * and write. */
+ * and write. Of what the framework has, at any time: calls that are not the plan's and take it come after all copies of
+ * it. */
 planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
 planc_status planrt_follow_bring_all(planrt_follow *follow);
 /* Whether a buffer has its data in the framework's memory for good, or the framework does not know it yet. */
 bool planrt_follow_has(const planrt_follow *follow, int32_t buffer);
+/* Whether, since the plan was left in this iteration, a buffer has memory but no data: the plan has it overwritten
+ * next, and has kept none. The framework does not let anything read it before. */
+bool planrt_follow_is_lost(const planrt_follow *follow, int32_t buffer);
 
 /* Bytes copied out and in, and calls run again, since the follower was made. */
 typedef struct planrt_follow_counts {

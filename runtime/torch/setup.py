@@ -20,8 +20,8 @@ import build_extension
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RELEASE = os.path.join(ROOT, "build", "release")
 # The exporter's modules, which the package takes from graphs/.
-MODULES = ("aten_types", "from_recording", "graphfile", "recording", "torch_as_on_gpu", "torch_costs", "torch_recorder",
-           "torch_refusals")
+MODULES = ("aten_types", "export_torch", "from_recording", "graphfile", "recording", "torch_as_on_gpu", "torch_costs",
+           "torch_profile", "torch_recorder", "torch_refusals")
 
 
 def version():

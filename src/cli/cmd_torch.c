@@ -20,6 +20,7 @@ static const prog_option options[] = {
     {"host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"},
     {"effort", 0, "LEVEL", "how long policy auto searches, 0 to 3 (default: 1)"},
     {"graph", 0, "FILE", "keep the recorded graph in this file"},
+    {"batches", 0, "B,B,B", "record at three batch sizes, and make a graph of all batches instead of a plan"},
     {"output", 'o', "FILE", "the plan (default: FILE's name with .plan, here)"},
     {"check", 0, "PLAN", "only tell whether PLAN is of the step as it is now"},
     {"json", 0, NULL, "the table as one line of JSON"},
@@ -72,6 +73,7 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
   }
   if (prog_option_given(arguments, "check")) return prog_used_files_read(files, prog_option_value(arguments, "check"));
   PLANC_TRY(prog_used_files_write(files, prog_option_value(arguments, "graph")));
+  if (prog_option_given(arguments, "batches")) return NULL;
   PLANC_TRY(output_of(arguments, path));
   if (strcmp(path, "-") == 0) return planc_error(PLANC_USAGE, "the plan goes to a file, not to standard output");
   return prog_used_files_write(files, path);
@@ -89,7 +91,7 @@ typedef struct words {
   char names[PROG_MAX_OPTIONS][32], device[PATH_ROOM], output[PATH_ROOM];
 } words;
 
-static planc_status refuse_beside_check(const prog_arguments *arguments);
+static planc_status refuse_planning(const prog_arguments *arguments);
 static void add(words *to, const char *word);
 static planc_status add_options(words *to, const prog_arguments *arguments);
 static void add_arguments(words *to, const prog_arguments *arguments);
@@ -100,7 +102,7 @@ static planc_status run(const prog_arguments *arguments) {
   words to = {.n = 0};
   if (!strchr(arguments->operands[0], ':'))
     return planc_error(PLANC_USAGE, "%s: FILE.py:STEP is expected", arguments->operands[0]);
-  if (prog_option_given(arguments, "check")) PLANC_TRY(refuse_beside_check(arguments));
+  PLANC_TRY(refuse_planning(arguments));
   if (prog_option_given(arguments, "device") && prog_option_given(arguments, "profile"))
     return planc_error(PLANC_USAGE, "give either --device or --profile");
   pl_locate_program(program, sizeof program);
@@ -124,6 +126,10 @@ static void add(words *to, const char *word) {
   to->at[to->n++] = (char *)word;
 }
 
+static bool makes_plan(const prog_arguments *arguments) {
+  return !prog_option_given(arguments, "check") && !prog_option_given(arguments, "batches");
+}
+
 /* The options as they were given, the device by its file, and where the plan goes. */
 static planc_status add_options(words *to, const prog_arguments *arguments) {
   for (int i = 0; options[i].name; i++) {
@@ -133,7 +139,7 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
       PLANC_TRY(pl_locate_device(value ? value : CLI_DEFAULT_DEVICE, to->device, sizeof to->device));
       value = to->device;
     }
-    if (strcmp(options[i].name, "output") == 0 && !prog_option_given(arguments, "check")) {
+    if (strcmp(options[i].name, "output") == 0 && makes_plan(arguments)) {
       PLANC_TRY(output_of(arguments, to->output));
       value = to->output;
     }
@@ -152,11 +158,18 @@ static void add_arguments(words *to, const prog_arguments *arguments) {
   add(to, NULL);
 }
 
-/* Nothing is planned, and nothing written, where a plan is only held against the step. */
-static planc_status refuse_beside_check(const prog_arguments *arguments) {
-  static const char *const planning[] = {"budget", "host-budget", "effort", "graph", "output", "json"};
-  for (size_t i = 0; i < sizeof planning / sizeof *planning; i++)
+/* Nothing is planned, and nothing written, where a plan is only held against the step; and where a graph is all that is
+ * made there is no plan. */
+static planc_status refuse_planning(const prog_arguments *arguments) {
+  static const char *const planning[] = {"budget", "host-budget", "effort", "output", "graph", "batches", "json"};
+  enum { OF_A_PLAN = 4 };
+  bool checks = prog_option_given(arguments, "check"), is_of_batches = prog_option_given(arguments, "batches");
+  size_t n = checks ? sizeof planning / sizeof *planning : is_of_batches ? OF_A_PLAN : 0;
+  for (size_t i = 0; i < n; i++)
     if (prog_option_given(arguments, planning[i]))
-      return planc_error(PLANC_USAGE, "--check makes no plan and has no use for --%s", planning[i]);
+      return planc_error(PLANC_USAGE, "--%s makes no plan and has no use for --%s", checks ? "check" : "batches",
+                         planning[i]);
+  if (is_of_batches && !prog_option_given(arguments, "graph"))
+    return planc_error(PLANC_USAGE, "--batches makes a graph; name its file with --graph");
   return NULL;
 }

@@ -189,7 +189,7 @@ class CommandTest(unittest.TestCase):
         model, update = (f"small.py:{self.line_of(text)}" for text in ("model(x), y)", "optimizer.step()"))
         self.assertRegex(explained, rf"[1-9].* to aten\.add_\.Tensor\.\d+ \({update}\)")
         self.assertRegex(explained, r"peak: .* live at op \S+ \(small\.py:\d+(, backward)?\); largest:")
-        self.assertRegex(explained, r"  [0-9.]+ K?i?B  \S+:mm\S* \(small\.py:\d+(, backward)?\)\n")
+        self.assertRegex(explained, r"  [0-9.]+ K?i?B  \S+(:mm|\.grad)\S* \(small\.py:\d+(, backward)?\)\n")
         self.assertNotRegex(explained, r"  0\.weight \(small")  # which no op of an iteration makes
         if hasattr(torch.autograd, "_get_sequence_nr"):
             self.assertRegex(explained, rf"0\.aten\.mm\.\d+ \({model}, backward\)")

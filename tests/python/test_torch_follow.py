@@ -58,8 +58,7 @@ class PlanTest(FollowTest):
                     self.assert_same(ours, plain, what)
                     self.assertEqual(over(recorded, ours, made[1]["peak_bytes"]), 0, what)
                     self.assertEqual(ours.told, [], what)
-                    # Its gradients, zeroed in place, are not there in the first step.
-                    self.assertEqual(ours.counts["left"], int(make is STEPS["accumulating"]), what)
+                    self.assertEqual(ours.counts["left"], 0, what)
                     moved = ours.counts["out_bytes"] + ours.counts["repeats"]
                     self.assertGreater(moved, 0, f"{what}: the plan does nothing")
                     followed += 1
@@ -291,6 +290,22 @@ TAKEN = {
 }
 
 
+def resizing(plan, times, read=lambda tensor: None):
+    """A followed step that ends with another size for what the plan has dropped, so many times its own, and what it is of."""
+    made, kept = cnn(), []
+    made.model[4].register_forward_hook(lambda module, x, y: kept.append(y.detach()))
+
+    def step(*args):
+        loss = made.step(*args)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read(kept[0].resize_(times * kept[0].numel()))
+        kept.clear()
+        return loss
+
+    return planc_torch.follow(plan, step), made
+
+
 class HardTest(FollowTest):
     def test_it_computes_the_same(self):
         for name, make in HARD.items():
@@ -321,6 +336,41 @@ class HardTest(FollowTest):
     def plan(self):
         recorded = self.record(cnn)
         return recorded.planned("auto", recorded.least("auto"))[0]
+
+    def test_what_is_resized_where_the_plan_has_dropped_it(self):
+        """It has memory for as long as that takes, and is not read as anything."""
+        for helped in (True, False):
+            for times in (0, 1, 2):
+                with self.subTest(helped=helped, times=times), mock.patch.object(extension, "is_wanted", helped):
+                    followed, made = resizing(self.plan(), times)
+                    for _ in range(3):
+                        followed(*made.example())
+                    self.assertEqual((followed.left, followed.counts["left"]), ({}, 0))
+                    followed.close()
+            with mock.patch.object(extension, "is_wanted", helped):
+                followed, made = resizing(self.plan(), 2, lambda tensor: tensor.sum())
+                with self.assertRaisesRegex(planc_torch.DroppedTensor, "4:native_batch_norm is read once more"):
+                    followed(*made.example())
+                followed.close()
+
+    def test_what_is_resized_between_two_steps_has_its_values(self):
+        for helped in (True, False):
+            with mock.patch.object(extension, "is_wanted", helped), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made, plain = cnn(), cnn()
+                followed = planc_torch.follow(self.plan(), made.step)
+                for step, example in ((followed, made.example), (plain.step, plain.example)):
+                    torch.manual_seed(3)
+                    for _ in range(2):
+                        step(*example())
+                memory, away = followed.iteration.memory, 0
+                for parameter, other in zip(made.model.parameters(), plain.model.parameters()):
+                    tensor, values = made.optimizer.state[parameter]["exp_avg"], plain.optimizer.state[other]["exp_avg"]
+                    away += not memory.follower.has(memory.buffer_in(tensor))
+                    resized = tensor.detach().resize_(2 * tensor.numel())
+                    self.assertTrue(torch.equal(resized[:values.numel()], values.flatten()))
+                self.assertGreater(away, 0, "the plan leaves it on the device")
+                followed.close()
 
     def test_difference_from_the_first_step_on_is_told(self):
         ours = Run(cnn, self.plan(), lambda run, i, args: tuple(a[:3] for a in args))
@@ -616,13 +666,6 @@ class HardTest(FollowTest):
             file.write("".join(lines[:-5]))
         with self.assertRaisesRegex(planc_torch.FollowError, f"{len(lines)} rows, the file has {len(lines) - 5} lines"):
             planc_torch.follow(path, None)
-
-    def test_a_first_step_that_makes_the_optimizers_state_is_none_that_was_left(self):
-        made = STEPS["accumulating"]()
-        followed = planc_torch.follow(self.record(STEPS["accumulating"]).planned("none", "1T")[0], made.step)
-        followed(*arguments_of(made.example)())
-        self.assertEqual((followed.left, followed.counts["left"]), ({}, 1))
-        followed.close()
 
     def test_calls_are_counted_as_the_table_counts_them(self):
         path = self.plan()

@@ -105,7 +105,7 @@ class RecordedTest(FollowTest):
             self.assertEqual(made, new, planned.described)
 
     def test_a_plan_with_other_allocations_is_refused(self):
-        op = {"phase": "forward", "attrs": {"call": "x", "line": "", "tensors": [], "results": [0]}}
+        op = {"phase": "forward", "out": [0], "attrs": {"call": "x", "line": "", "tensors": [], "results": [0]}}
         for allocated in ([], [8, 0], [8, scratch.SCRATCH, 8, scratch.KEPT]):
             op["attrs"]["allocations"] = allocated
             self.assertFalse(PlannedCall(op).is_wrong(1))

@@ -91,7 +91,7 @@ class Run:
         self.made = make()
         torch.manual_seed(7)
         self.followed = planc_torch.follow(plan, self.made.step) if plan else self.made.step
-        self.kept, self.metered, self.told = [], 0, []
+        self.kept, self.peaks, self.told = [], [], []
         METER.seen = {}
         gc.collect()  # what other runs have left goes now, and not while it is counted
         with warnings.catch_warnings(record=True) as caught:
@@ -114,13 +114,15 @@ class Run:
         args = arguments_of(self.made.example)()
         if between:
             args = between(self, i, args)
-        if i > 0:  # the first one makes what persists
-            with METER.counting():
-                result = self.followed(*args)
-            self.metered = max(self.metered, METER.peak)
-        else:
+        with METER.counting():
             result = self.followed(*args)
+        self.peaks.append(METER.peak)
         self.kept.append((tensors_of(result), numbers_of(result)))
+
+    @property
+    def metered(self):
+        """The most that a step took, but for the first one, which makes what persists."""
+        return max(self.peaks[1:], default=0)
 
 
 def over(recorded, run, peak_bytes):

@@ -515,12 +515,20 @@ static void assert_ready_from(const fake *f, int32_t next) {
   }
 }
 
+/* What persists holds its data, or is said to be without them. */
+static void assert_there_or_lost(const fake *f) {
+  for (int32_t b = 0; b < f->trace->n_buffers; b++)
+    if (fake_persists(f, b) && f->held[b].known && !planrt_follow_is_lost(f->follow, b))
+      fake_assert_holds(f, b, f->held[b].now, "when the plan was left");
+}
+
 planc_status fake_leave(fake *f, int32_t next) {
   int32_t call;
   f->limit = -1;
   f->left = true;
   PLANC_TRY(planrt_follow_leave(f->follow, false));
   assert_ready_from(f, next);
+  assert_there_or_lost(f);
   ok(planrt_follow_next(f->follow, &call));
   ck_assert_int_eq(call, -1);
   f->n_left++;

@@ -4,6 +4,7 @@ import importlib
 
 try:
     from . import handed_out
+    from . import guests
 except ModuleNotFoundError as error:  # without PyTorch `planc torch` still has a sentence to say
     if error.name != "torch":
         raise

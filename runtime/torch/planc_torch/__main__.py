@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import inspect
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ except ImportError:
     print(f"{PROGRAM}: {sys.executable} has no PyTorch; set PLANC_PYTHON to a Python that has it", file=sys.stderr)
     sys.exit(2)
 
+from .batches import BatchGraph
 from .calls import END, tensors_in
 from .checking import difference
 from .library import Follower, FollowError
@@ -91,6 +93,17 @@ def arguments_of(example):
     return make
 
 
+def of_batch(example, batch):
+    """What gives the arguments of a batch size."""
+    def make():
+        try:
+            inspect.signature(example).bind(batch)
+        except TypeError as error:
+            raise Stop(EXIT_BAD_INPUT, f"with --batches {example.__name__}() is given a batch size, which it does not take") from error
+        return example(batch)
+    return make
+
+
 def default_device(make_args):
     """Where the step runs: on the GPU where PyTorch sees one, unless the arguments are elsewhere."""
     devices = {tensor.device.type for tensor in tensors_in(make_args())} - {"cpu"}
@@ -113,10 +126,21 @@ def session(options):
 def recorded(options):
     with session(options):
         step, example = load(options.step, options.example, options.arguments)
-        make_args = arguments_of(example)
-        with reraised("the step raised"):
-            device = options.on or ("cuda" if options.fake else default_device(make_args))
-            recorder = record(step, make_args, device, has_elements=not options.fake)
+        return record_with(options, step, example)
+
+
+def recorded_at(options, batches):
+    """The step's graphs at several batch sizes."""
+    with session(options):
+        step, example = load(options.step, options.example, options.arguments)
+        return [record_with(options, step, of_batch(example, batch)) for batch in batches]
+
+
+def record_with(options, step, example):
+    make_args = arguments_of(example)
+    with reraised("the step raised"):
+        device = options.on or ("cuda" if options.fake else default_device(make_args))
+        recorder = record(step, make_args, device, has_elements=not options.fake)
     if not any(call.name != END for call in recorder.calls):
         hint = "; move model and arguments there, or give --on cpu" if recorder.device == "cuda" else ""
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}{hint}")
@@ -234,8 +258,8 @@ def show(problem, compared, graph, rows, chosen, path, is_fake):
         why = "nothing is allocated with --fake" if is_fake else "it takes planc_torch's extension to see it"
         print(f"no room is planned for what calls allocate and free themselves: {why}")
     if graph.recorder.zeroed:
-        print(f"{graph.recorder.zeroed}: gradients are zeroed in place, so that they stay between steps, and the first step, which "
-              "has none yet, runs without the plan; zero_grad(set_to_none=True) frees them")
+        print(f"{graph.recorder.zeroed}: gradients are zeroed in place, so that they stay between steps; "
+              "zero_grad(set_to_none=True) frees them")
     print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'to the host':>13}{'and back':>13}{'run again for':>14}")
     for row in rows:
         print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))
@@ -317,6 +341,29 @@ def check(options):
     return 0
 
 
+def three_sizes(text):
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts) or not 0 < int(parts[0]) < int(parts[1]) < int(parts[2]):
+        raise Stop(EXIT_USAGE, f"--batches takes three ascending batch sizes, such as 8,16,32, not {text}")
+    return tuple(map(int, parts))
+
+
+def of_all_batches(options):
+    """Writes the step's graph with sizes as laws in the batch, and no plan."""
+    batches = three_sizes(options.batches)
+    graph = BatchGraph(recorded_at(options, batches), batches)
+    graph.write(options.graph)
+    calls = len(graph.calls) - 1
+    if options.json:
+        print(json.dumps({"planc": "torch/1", "graph": graph.name, "calls": calls, "batches": batches, "output": options.graph},
+                         separators=(",", ":")))
+    else:
+        print(f"{graph.name}: {calls} calls, recorded at batches {options.batches}; sizes are laws in the batch: {options.graph}\n"
+              f"planc plan {options.graph} --batch N plans it, and planc compare {options.graph} --max-batch tells the largest batch; "
+              f"to be followed, a step is recorded at its batch")
+    return 0
+
+
 class Words(argparse.ArgumentParser):
     """What planc hands on; a wrong word is one sentence."""
 
@@ -331,7 +378,7 @@ def main(arguments=None):
     parser.add_argument("--example", default="example")
     parser.add_argument("--on", choices=("cpu", "cuda"))
     parser.add_argument("--fake", action="store_true")
-    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "check", "output"):
+    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "batches", "check", "output"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")
@@ -340,6 +387,8 @@ def main(arguments=None):
         raise Stop(EXIT_USAGE, "PyTorch sees no GPU; --fake records the step without one")
     if options.check:
         return check(options)
+    if options.batches:
+        return of_all_batches(options)
     output = options.output
     with tempfile.TemporaryDirectory() as folder:
         graph = recorded(options)

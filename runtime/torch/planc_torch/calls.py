@@ -16,6 +16,7 @@ STORAGE = type(storage_of(torch.empty(1)))
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
 # Calls that give a view though their schemas do not say so.
 VIEWS = ("aten._unsafe_view", "aten._reshape_alias", "aten.unsafe_split.Tensor", "aten.unsafe_split_with_sizes")
+RESIZES = ("aten.resize_", "aten.resize_as_")  # of such that give other ones, those that may move elements
 # Methods that hand out the memory of a tensor itself, which then has to stay where it is, and some that read it in no call.
 SHARES = ("numpy", "__array__", "data_ptr", "__dlpack__", "to_dlpack", "share_memory_")
 READS = ("tolist", "__repr__", "__format__", "__deepcopy__")
@@ -81,10 +82,23 @@ def touches(name, argument):
     return torch_costs.is_read(name, argument) or argument in torch_costs.SHAPE_ONLY.get(name, ())
 
 
+def arguments_in(function, args, kwargs):
+    """Pairs of a call's arguments, as its schema has them, and their values."""
+    by_name = {argument.name: argument for argument in function._schema.arguments}
+    return [*zip(function._schema.arguments, args), *((by_name[name], value) for name, value in kwargs.items())]
+
+
 def touched(function, args, kwargs):
     """The tensors that a call's kernel may look for the elements of."""
-    given = zip((argument.name for argument in function._schema.arguments), args)
-    return [t for name, value in (*given, *kwargs.items()) if touches(name_of(function), name) for t in tensors_in(value)]
+    return [t for argument, value in arguments_in(function, args, kwargs) if touches(name_of(function), argument.name)
+            for t in tensors_in(value)]
+
+
+def written(function, args, kwargs):
+    """Pairs of the tensors that a call writes, and whether it reads them, too."""
+    return [(t, touches(name_of(function), argument.name) and not argument.kwarg_only)
+            for argument, value in arguments_in(function, args, kwargs)
+            if argument.alias_info is not None and argument.alias_info.is_write for t in tensors_in(value)]
 
 
 def is_within(places):

@@ -149,16 +149,19 @@ class Followed:
 
     def home(self):
         """Brings home all that the plan has on the host between two steps, until the next one: for whoever reads it in
-        another thread, or in a way that PyTorch does not see."""
+        a way that PyTorch does not see."""
         if self.iteration.within:
             raise FollowError("the step is under way; what the plan has away comes back between two steps")
-        self.iteration.memory.follower.bring_all()
+        with self.iteration.gate.visit("what the plan has on the host", SEEN.here.is_guest):
+            self.iteration.memory.follower.bring_all()
 
     def close(self):
         """Brings everything home; from then on the step runs without a plan."""
         if self.is_open:
             self.home()
+            self.iteration.gate.close()
             self.iteration.memory.close()
+            self.iteration.gate.open()
             self.is_open = False
             self.seen.remove(self.iteration)
 
@@ -167,7 +170,8 @@ class Followed:
         Where that is noticed while a step runs, it is closed ahead of the next one."""
         if not getattr(self, "is_open", False) or sys.is_finalizing():
             return
-        if self.seen.working or not self.seen.one_thread.acquire(blocking=False):
+        is_at_work = self.seen.working or self.iteration in self.seen.here.visits
+        if is_at_work or not self.seen.one_thread.acquire(blocking=False):
             self.seen.dropped.append(self)
             return
         try:
@@ -211,12 +215,13 @@ def follow(path, step, addresses=None):
                an optimizer makes its state
     counts     a dict: bytes copied out and in, calls that ran again, steps, and how many left the plan
     placed     a dict of what memory lies where, see planc(1); None without addresses
-    home()     brings what is on the host home until the next step, for whoever reads it in another thread
+    home()     brings what is on the host home until the next step, for whoever reads it in a way that PyTorch does not see
     close()    does so for good; from then on the step runs without the plan
 
     It falls back, which is to run the rest of a step as without a plan, where a call is not the recorded one (another shape or
     type, another tensor, more calls or fewer), where the step raises or starts a thread, and where another thread runs a
     followed step. Results are the same; a PlanNotFollowed warning says why. BudgetNotHeld warns of memory that PyTorch cannot take
-    away. DroppedTensor is raised where the step keeps or reads what the plan has dropped, FollowError where the plan cannot be
+    away. DroppedTensor is raised where the step keeps or reads what the plan has dropped, FollowError where another thread wants what
+    is the step's and the step waits for that thread, where the plan cannot be
     followed here, or memory cannot be had, and ValueError where the file is none of a recorded step."""
     return Followed(path, step, addresses)

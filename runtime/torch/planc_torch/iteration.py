@@ -1,8 +1,11 @@
 """One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
 
-from .calls import READ, described, described_tensor, draws, is_within_an_optimizer, tensors_on, touched
+from .calls import (READ, described, described_tensor, draws, is_within_an_optimizer, storage_in, tensors_on, touched,
+                    written)
+from .gate import Gate
 from .library import FollowError
 from .memory import Memory
+from .unmade import Unmade
 
 
 class DroppedTensor(RuntimeError):
@@ -16,18 +19,23 @@ class Iteration:
     def __init__(self, file, addresses=None):
         self.memory, self.calls, self.device = Memory(file, addresses), file.calls, file.device
         self.plain = self.memory.plain  # makes the calls that are as recorded, if there is an extension
+        self.unmade = Unmade(self)
         self.at, self.within, self.reason = 0, False, None
-        self.in_between = None  # the first call that was let pass as one that makes what persists
+        self.in_between = None  # where, and how the first call there differs that was let pass as one that makes what persists
         self.is_making = False  # the step was left while an optimizer made its state
+        self.gate = Gate(lambda: self.at)  # closed while the step follows the plan
         self.asked = None  # why another thread wants the step to be left
 
     def begin(self):
         self.at, self.within, self.reason, self.in_between, self.is_making = 0, True, None, None, False
         self.asked, self.plain = None, self.memory.plain
+        self.unmade.begin()
+        self.gate.close()
         try:
             self.memory.follower.begin()
         except BaseException:
             self.within = False
+            self.gate.open()
             raise
 
     def ask_to_leave(self, reason):
@@ -38,16 +46,22 @@ class Iteration:
         """Runs the rest of the step without the plan. `made`: the call that differs has run."""
         if self.reason is None:
             call = self.calls[self.at]
-            self.is_making = self.memory.lacks() and (call.updates or self.in_between is None)
+            self.is_making = self.memory.lacks() and (call.is_late or self.in_between is None)
             n = len(self.calls) - 1  # without that for the end
             place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
-            self.reason = f"{place}, recorded at {call.line}: {self.in_between or reason}"
+            at, differs = self.in_between or (None, None)
+            self.reason = f"{place}, recorded at {call.line}: {differs if at == self.at else reason}"
             self.memory.follower.leave(made)
+            self.memory.note_lost()
+            self.gate.open()
 
     def end(self):
         """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
         ghosts, is_through = {}, False
+        self.gate.close()
         try:
+            if self.reason is None:
+                self.unmade.leave_out_rest()
             if self.at + 1 == len(self.calls) and self.reason is None:
                 self.memory.follower.next()
                 self.memory.follower.done()
@@ -61,6 +75,7 @@ class Iteration:
             finally:
                 ghosts = self.memory.end(not is_through)
                 self.memory.refill(ghosts)
+                self.gate.open()
         return ghosts
 
     # --- Calls --------------------------------------------------------------------------------------------------------
@@ -72,11 +87,16 @@ class Iteration:
             self.leave(self.asked)
         if self.reason is not None:
             return self.run_without(function, args, kwargs)
-        memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
         given = tensors_on(self.device, (args, kwargs))
-        differs = self.difference(function, given, call)
+        differs = self.difference(function, given, self.calls[self.at])
+        if differs and self.unmade.leave_out_until(function, given):
+            differs = self.difference(function, given, self.calls[self.at])
         if differs:
             return self.other(function, args, kwargs, given, differs)
+        return self.as_recorded(function, args, kwargs)
+
+    def as_recorded(self, function, args, kwargs):
+        memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
         follower.next()
         if follower.repeats(self.at):
             memory.recall(self.at, function, args, kwargs)
@@ -103,6 +123,8 @@ class Iteration:
     def run_without(self, function, args, kwargs):
         if self.memory.dropped:
             self.refuse_dropped(touched(function, args, kwargs))
+        if self.memory.lost:
+            self.refuse_lost(function, args, kwargs)
         return function(*args, **kwargs)
 
     def read(self, name, tensors, run):
@@ -115,6 +137,7 @@ class Iteration:
         if self.reason is not None or not is_recorded:
             if buffers != [None]:
                 self.leave(f"{name} of {self.memory.names[buffers[0]]}")
+                self.refuse(set(buffers) & self.memory.lost)
             return run()
         self.memory.follower.next()
         result = run()
@@ -126,29 +149,48 @@ class Iteration:
         """The user's program gets hold of a tensor's memory."""
         self.refuse_dropped(tensors)
         self.leave(f"{name} of a tensor of the plan's")
+        self.refuse({self.memory.buffer_in(tensor) for tensor in tensors} & self.memory.lost)
         return run()
 
     def refuse_dropped(self, tensors):
-        for tensor in tensors:
-            buffer = self.memory.dropped_in(tensor)
-            if buffer is not None:
-                raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the "
-                                    "plan has dropped it. Record a step that does so")
+        self.refuse({self.memory.dropped_in(tensor) for tensor in tensors} - {None})
+
+    def refuse_lost(self, function, args, kwargs):
+        """What is overwritten as a whole is there again."""
+        memory = self.memory
+        again = {id(tensor) for tensor, is_read in written(function, args, kwargs)
+                 if not is_read and tensor.numel() * tensor.element_size() >= storage_in(tensor).nbytes()}
+        taken = [tensor for tensor in touched(function, args, kwargs) if id(tensor) not in again]
+        self.refuse({memory.buffer_in(tensor) for tensor in taken} & memory.lost)
+        memory.lost -= {memory.buffer_in(tensor) for tensor, _ in written(function, args, kwargs)}
+
+    def refuse(self, buffers):
+        for buffer in sorted(buffers):
+            raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the plan has "
+                                "dropped it. Record a step that does so")
 
     def other(self, function, args, kwargs, given, differs):
         """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
         persists, as optimizers and loss scales do in their first step, come in between."""
+        if self.unmade.writes(function, args, kwargs, given) or self.unmade.is_copy_of_gradient(given):
+            self.let_pass(differs)
+            return self.unmade.call(function, args, kwargs, given, differs)
         makes = self.makes_what_persists(function, args, kwargs, given)
         if given and not makes:
             self.leave(differs)
             return self.run_without(function, args, kwargs)
+        self.memory.order(given)
         result = function(*args, **kwargs)
         if tensors_on(self.device, result):
             if makes:
-                self.in_between = self.in_between or differs
+                self.let_pass(differs)
             else:
                 self.leave(differs)
         return result
+
+    def let_pass(self, differs):
+        if not self.in_between or self.in_between[0] != self.at:
+            self.in_between = self.at, differs
 
     def makes_what_persists(self, function, args, kwargs, given):
         """`given`: tensors of the device. Whoever makes something of none may make what persists at any time."""
@@ -157,10 +199,9 @@ class Iteration:
             return False
         if not given:
             return not draws(function)
-        if not self.calls[self.at].updates or not is_within_an_optimizer():
+        if not is_within_an_optimizer() or not self.unmade.come_to_update():
             return False
-        buffers = {memory.buffer_in(tensor) for tensor in touched(function, args, kwargs)} - {None}
-        return all(memory.follower.has(buffer) for buffer in buffers)
+        return all(self.unmade.is_there(tensor) for tensor in touched(function, args, kwargs))
 
     # --- What differs -------------------------------------------------------------------------------------------------
 

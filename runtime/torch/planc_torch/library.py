@@ -60,7 +60,8 @@ def load():
     for name in ("new", "place", "begin", "next", "done", "leave", "end", "bring", "bring_all"):
         function = getattr(library, f"planrt_follow_{name}")
         function.argtypes, function.restype = takes.get(name, (c_void_p,)), c_void_p
-    for name, result in (("buffer", c_int32), ("bytes", c_int64), ("persists", c_bool), ("repeats", c_bool), ("has", c_bool)):
+    for name, result in (("buffer", c_int32), ("bytes", c_int64), ("persists", c_bool), ("repeats", c_bool), ("has", c_bool),
+                         ("is_lost", c_bool)):
         function = getattr(library, f"planrt_follow_{name}")
         function.argtypes, function.restype = (c_void_p, c_int32), result
     for name, result in (("rooms", c_void_p), ("arena_bytes", c_int64)):
@@ -165,6 +166,9 @@ class Follower:
 
     def has(self, buffer):
         return self.library.planrt_follow_has(self.handle, buffer)
+
+    def is_lost(self, buffer):
+        return self.library.planrt_follow_is_lost(self.handle, buffer)
 
     def buffer(self, tensor):
         return self.library.planrt_follow_buffer(self.handle, tensor)

@@ -88,6 +88,8 @@ class Memory:
         self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
+        self.lost = set()  # buffers that have memory and no data, since the plan was left where it has them overwritten next
+        self.is_seen = False  # all that persists, when the last step ended
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
         self.take_memory = self.make_resizable = lambda *_: False
@@ -107,8 +109,9 @@ class Memory:
         self.has_addresses = self.can_place(addresses)
         if self.plain:
             self.begin_plain(module)
+        self.arena = (self.plain.placing["arena"], self.follower.arena_bytes()) if self.has_addresses else (0, 0)
         if self.has_addresses:
-            self.follower.place(self.plain.placing["arena"])
+            self.follower.place(self.arena[0])
 
     def can_place(self, wanted):
         possible = self.plain is not None and self.follower.arena_bytes() > 0
@@ -135,15 +138,29 @@ class Memory:
         """Whether something that persists has not been seen yet."""
         return not self.lasting <= self.storages.keys()
 
+    def note_lost(self):
+        self.lost = {buffer for buffer in self.bytes if self.follower.is_lost(buffer)}
+
     def buffer_in(self, tensor):
         return self.buffers.get(storage_in(tensor)._cdata)
 
     def dropped_in(self, tensor):
         return self.dropped.get(storage_in(tensor)._cdata)
 
+    def name_among(self, tensors):
+        """Of one of them that is the plan's."""
+        buffers = [buffer for tensor in tensors for buffer in (self.buffer_in(tensor), self.dropped_in(tensor)) if buffer is not None]
+        return self.names[buffers[0]] if buffers else None if not self.is_seen else "a tensor that the step has made"
+
+    def has_any(self, tensors):
+        """Whether one is the plan's, was, lies in its arena, or may be what persists and has not been seen yet."""
+        start, size = self.arena
+        return tensors and not self.is_seen or any(self.buffer_in(tensor) is not None or self.dropped_in(tensor) is not None or
+                   size and 0 <= address_of(storage_in(tensor)) - start < size for tensor in tensors)
+
     def bind(self, buffer, tensor):
         """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""
-        storage = storage_of(tensor)
+        storage = storage_in(tensor)
         if storage.nbytes() != self.bytes[buffer]:
             return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
@@ -180,13 +197,25 @@ class Memory:
     def close(self):
         """What is at the plan's addresses is so no longer."""
         if self.has_addresses:
-            self.has_addresses = False
+            self.has_addresses, self.arena = False, (0, 0)
             self.follower.place(None)
             self.plain.leave_arena()
 
     def unbind(self, buffer):
         del self.buffers[self.storages.pop(buffer)._cdata]
         self.pinned.discard(buffer)
+
+    def rename(self, old, new):
+        """What one buffer is in becomes the other's, which has as many bytes."""
+        storage = self.storages[old]
+        self.unbind(old)
+        self.bind(new, storage)
+
+    def order(self, tensors):
+        """A call that is not the plan's takes what is there, after all copies of it."""
+        for buffer in {self.buffer_in(tensor) for tensor in tensors} - {None}:
+            if self.follower.has(buffer):
+                self.follower.bring(buffer)
 
     def bring(self, tensors):
         """Brings home what persists, for a user between two steps."""
@@ -205,9 +234,12 @@ class Memory:
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
         what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
+        self.ghosts.update((b, StorageWeakRef(self.storages[b])) for b in self.lost & self.storages.keys())
+        self.lost.clear()
         self.staying |= {self.names[b] for b in self.pinned & self.lasting}
         for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
+        self.is_seen = not self.lacks()
         ghosts = dict(self.ghosts)
         self.ghosts.clear()
         self.dropped.clear()

@@ -11,18 +11,19 @@ DEVICES = ("cpu", "cuda")
 
 
 class PlannedCall:
-    """A recorded call: its description, the user's line, whether an optimizer made it, by number in the graph its tensors,
-    and what it allocates (scratch.uses)."""
+    """A recorded call: its description, the user's line, whether it was made in the last phase and by an optimizer, by number in
+    the graph its tensors and which of them it writes, and what it allocates (scratch.uses)."""
 
     def __init__(self, op):
         attrs = op["attrs"]
         self.described, self.line = attrs["call"], attrs["line"]
-        self.updates = op["phase"] == "optimizer"
+        self.is_late, self.updates = op["phase"] == "optimizer", bool(attrs.get("updates"))
         self.given, self.gives, self.allocated = attrs["tensors"], attrs["results"], attrs.get("allocations", [])
+        self.writes = op["out"]
         self.alike = None  # the function, shapes and types that were found to be so described
 
     def is_wrong(self, n_tensors):
-        lists = self.given, self.gives
+        lists = self.given, self.gives, self.writes
         return (not isinstance(self.described, str) or not isinstance(self.line, str) or
                 not all(isinstance(one, list) and all(type(n) is int and OUTSIDE <= n < n_tensors for n in one) for one in lists) or
                 self.allocates_otherwise())

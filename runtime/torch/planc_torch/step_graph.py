@@ -8,9 +8,12 @@ from recording import SCHEMA, Recording
 from torch_refusals import CannotExport
 
 
+def kind_of(storage):
+    return storage.kind if storage.kind in ("param", "buffer", "optstate", "temp") else "activation"
+
+
 def value_of(storage):
-    kind = storage.kind if storage.kind in ("param", "buffer", "optstate", "temp") else "activation"
-    return {"kind": kind, "name": storage.name, "dtype": storage.dtype, "bytes_fixed": storage.bytes,
+    return {"kind": kind_of(storage), "name": storage.name, "dtype": storage.dtype, "bytes_fixed": storage.bytes,
             "bytes_per_sample": 0, "shape_example": list(storage.shape), "shape_per_sample": [0] * len(storage.shape)}
 
 
@@ -55,8 +58,9 @@ class StepGraph:
         """What planc_torch.follow knows a call by."""
         device = {"device": self.recorder.device} if call.name == END else {}
         allocations = {"allocations": call.allocated} if call.allocated else {}
+        updates = {"updates": 1} if call.updates else {}
         return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
-                "results": self.listed(call.gives), **allocations, **device}
+                "results": self.listed(call.gives), **allocations, **updates, **device}
 
     def sizes(self):
         """Bytes of the tensors in the graph."""

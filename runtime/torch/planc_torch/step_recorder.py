@@ -124,7 +124,7 @@ class StepRecorder(Recorder):
             return
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
-        call.described = described(function, given)
+        call.described, call.updates = described(function, given), updates
         call.allocated = uses(self.clock.seen, [address_of(storage_of(t)) for t in gives]) if self.clock else []
         if self.clearing and call.name.startswith(ZEROES):
             self.zeroed = self.zeroed or call.place
@@ -348,8 +348,9 @@ def hold_against(recorder, step, args):
 
 
 def name_persistent(recorder):
-    """Names what persists: parameters and buffers by the modules that ran, the state of optimizers by its parameters.
-    Parameters are those of a module that only the optimizer's phase writes."""
+    """Names what persists: parameters, their gradients and buffers by the modules that ran, the state of optimizers by its
+    parameters, and what modules have that did not run, such as averages, by these and their class. Parameters are those of
+    a module that only the optimizer's phase writes."""
     early = {s for call in recorder.calls if call.phase != PHASES[-1] for s in call.writes}
     names = {}
 
@@ -360,13 +361,29 @@ def name_persistent(recorder):
             if storage.kind == "buffer":
                 storage.name, storage.kind = name, kind if number not in early else "optstate"
 
+    def name_only(tensor, name):
+        if tensor is not None and recorder.counts(tensor) and recorder.is_known(tensor):
+            storage = recorder.storages[recorder.know(tensor, "buffer")]
+            storage.name = storage.name or name
+
     for root in recorder.roots:
         for name, tensor in root.named_parameters():
             names[tensor] = name
             give(tensor, name, "param")
+            name_only(tensor.grad, f"{name}.grad")
         for name, tensor in root.named_buffers():
             give(tensor, name, "optstate")
-    for optimizer in (o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)):
+    objects = gc.get_objects()
+    for module in outermost([o for o in objects if issubclass(type(o), torch.nn.Module)]):
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            name_only(tensor, f"{type(module).__name__}.{name}")
+    for optimizer in (o for o in objects if issubclass(type(o), torch.optim.Optimizer)):
         for parameter, state in optimizer.state.items():
             for key, tensor in state.items():
                 give(tensor, f"{names.get(parameter, 'parameter')}:{key}", "optstate")
+
+
+def outermost(modules):
+    """Those that are no part of another."""
+    parts = {id(part) for module in modules for part in module.children()}
+    return [module for module in modules if id(module) not in parts]

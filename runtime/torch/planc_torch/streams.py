@@ -7,6 +7,8 @@ from queue import SimpleQueue
 
 import torch
 
+from . import guests
+
 CALLS = 0  # the stream that calls run on
 
 
@@ -42,7 +44,7 @@ class Thread:
         self.tasks = SimpleQueue()
         self.failures = []
         self.thread = threading.Thread(target=self.work, name="planc copies", daemon=True)
-        self.thread.start()
+        guests.START(self.thread)  # it is no guest
 
     def work(self):
         while True:

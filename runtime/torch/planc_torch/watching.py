@@ -1,20 +1,21 @@
 """Sees the calls of all followed steps, and what their users do with tensors between steps.
 
 There is one set of methods in the place of PyTorch's for all followed steps of the process, and one mode for calls in each
-thread that follows some. In the thread that follows the first one they stay, since others' modes may lie above; in others
-they are there while a followed step runs. Without followed steps they let everything pass.
+thread that follows some. In the thread that follows the first one they stay, since others' modes may lie above, and in those
+that Python has started since the import of this package (guests.py), which wait at the gate of a step for what is its; in
+others they are there while a followed step runs. Without followed steps they let everything pass.
 
 PyTorch runs backward passes of a GPU in threads of its own, with the modes of the thread that asked for it. So a mode knows
 whose it is, and does not ask in which thread it is called.
 """
 
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from types import MethodType
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import READS, SHARES, STORAGE, STORAGES, only_views, tensors_on
+from .calls import READS, RESIZES, SHARES, STORAGE, STORAGES, name_of, only_views, tensors_on
 from .extension import plain_calls
 from .handed_out import is_forgotten
 from .methods import Methods
@@ -39,22 +40,27 @@ class Calls(TorchDispatchMode):
             return called(function, args, kwargs)
         was, watched.inside = watched.inside, True  # as looking_in() does, in less time
         try:
-            if only_views(function):
-                return self.view(function, args, kwargs)
-            active = watched.active()
-            watched.bring((args, kwargs), active)
-            return active.run(function, args, kwargs) if active else function(*args, **kwargs)
+            with watched.visiting((args, kwargs)):
+                return self.view(function, args, kwargs) if only_views(function) else self.call(function, args, kwargs)
         finally:
             watched.inside = was
 
+    def call(self, function, args, kwargs):
+        active = self.watched.active()
+        self.watched.bring((args, kwargs), active)
+        return active.run(function, args, kwargs) if active else function(*args, **kwargs)
+
     def view(self, function, args, kwargs):
         """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
-        been emptied says meanwhile that it is not. Without the extension, and for what changes its operand, as resize_()
-        does, which copies elements, it gets memory."""
-        emptied = []
+        been emptied says meanwhile that it is not. Without the extension, and for what gives it another size, which
+        copies elements, it gets memory; what persists comes home for that."""
+        emptied, resizes = [], name_of(function) in RESIZES
         for iteration in self.watched.iterations:
-            emptied += iteration.memory.emptied(tensors_on(iteration.device, (args, kwargs)))
-        module = plain_calls() if emptied and not function._schema.is_mutable else None
+            tensors = tensors_on(iteration.device, (args, kwargs))
+            if resizes:
+                iteration.memory.bring(tensors)
+            emptied += iteration.memory.emptied(tensors)
+        module = plain_calls() if emptied and not resizes else None
         resize = module.say_bytes if module else STORAGE.resize_
         for storage, size in emptied:
             resize(storage, size)
@@ -91,14 +97,30 @@ class Seen:
             return run()
         watched.reads = True
         try:
-            if not watched.knows([tensor]):
-                return run()
-            is_passing = name in STORAGES or is_forgotten(name)
-            if is_passing and not watched.lacks([tensor]):
-                return run()
-            return watched.expose(name, [tensor], run, name in SHARES and not is_passing)
+            with watched.visiting([tensor]):
+                return self.see_of_plan(watched, name, tensor, run) if watched.knows([tensor]) else run()
         finally:
             watched.reads = False
+
+    def see_of_plan(self, watched, name, tensor, run):
+        """A guest may read a storage when another step runs already, as one that saves weights does: it stays."""
+        is_passing = name in STORAGES or is_forgotten(name)
+        if is_passing and watched.is_guest:
+            return watched.expose(name, [tensor], run, True)
+        if is_passing and not watched.lacks([tensor]):
+            return run()
+        return watched.expose(name, [tensor], run, name in SHARES and not is_passing)
+
+    @contextmanager
+    def hosting(self):
+        """Within, which is as long as it lives, this thread is one that the program has started."""
+        watched = self.threads.watched
+        watched.is_guest = True
+        watched.enter()
+        try:
+            yield
+        finally:
+            watched.leave()
 
     def add(self, iteration):
         self.iterations.append(iteration)
@@ -110,9 +132,11 @@ class Seen:
 
     def enter(self):
         """From now on this thread sees what it calls."""
+        watched = self.threads.watched
         self.methods.__enter__()
-        self.threads.watched.enter()
-        self.is_entered = True
+        if watched.calls is None:
+            watched.enter()
+        watched.is_guest, self.is_entered = False, True
 
     def leave(self):
         self.threads.watched.leave()
@@ -129,17 +153,17 @@ class Seen:
 
     @contextmanager
     def running(self):
-        """Within, a step runs in this thread, whose calls are seen. Gives whether they are seen only until then."""
+        """Within, a step runs in this thread, whose calls are seen. Gives whether it is another than the one of the first step."""
         watched, before = self.threads.watched, self.working
-        is_visit = watched.calls is None
-        if is_visit:
+        is_entered = watched.calls is not None
+        if not is_entered:
             watched.enter()
         self.working = watched
         try:
-            yield is_visit
+            yield not is_entered or watched.is_guest
         finally:
             self.working = before
-            if is_visit:
+            if not is_entered:
                 watched.leave()
 
 
@@ -150,10 +174,12 @@ class Threads(threading.local):
 
 class Watched:
     """What one thread sees of the followed steps. `calls`: its mode, while that is entered. `inside`: it is this package that
-    calls; `aside`: no call is a step's; `reads`: a method is looked at."""
+    calls; `aside`: no call is a step's; `reads`: a method is looked at; `is_guest`: the program has started it; `visits`: steps
+    that have to wait for it."""
 
     def __init__(self, iterations):
         self.iterations, self.running, self.calls = iterations, [], None
+        self.is_guest, self.visits = False, []
         self.inside = self.aside = self.reads = False
 
     def enter(self):
@@ -195,6 +221,25 @@ class Watched:
         for iteration in self.iterations:
             if iteration is not but:
                 iteration.memory.bring(tensors_on(iteration.device, value))
+
+    def visiting(self, value):
+        """Within, tensors in a call's arguments that are other steps' than those that run in this thread may be used."""
+        return nullcontext() if self.iterations == self.running else self.visiting_others(value)
+
+    @contextmanager
+    def visiting_others(self, value):
+        tensors = {device: tensors_on(device, value) for device in {iteration.device for iteration in self.iterations}}
+        others = [i for i in self.iterations if i not in self.running and i not in self.visits]
+        wanted = [i for i in others if i.memory.has_any(tensors[i.device])]
+        with ExitStack() as stack:
+            for iteration in wanted:
+                name = iteration.memory.name_among(tensors[iteration.device])
+                stack.enter_context(iteration.gate.visit(name, self.is_guest))
+            self.visits += wanted
+            try:
+                yield
+            finally:
+                del self.visits[len(self.visits) - len(wanted):]
 
     def knows(self, tensors):
         """Whether a tensor is of a followed step, or was."""

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Tests of threads that read what is a followed step's while it runs: they find what was there between two steps, or are told by
+name that they cannot."""
+
+import io
+import queue
+import threading
+import unittest
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+from torchfollow import FollowTest, arguments_of, planc_torch, torch  # first: it finds a Python with PyTorch
+
+from planc_torch import extension, gate
+from torchsteps import cnn, unet
+
+STEPS = 8
+
+
+def saved(tensor):
+    file = io.BytesIO()
+    torch.save({"x": tensor}, file)
+    file.seek(0)
+    return torch.load(file)["x"]
+
+
+# Ways to read all of a tensor.
+READS = {
+    "a copy": lambda t: t.detach().clone(),
+    "a list": lambda t: torch.tensor(t.tolist()),
+    "an item": lambda t: torch.tensor([x.item() for x in t.detach().flatten()]).view(t.shape),
+    "views": lambda t: torch.cat([part.detach() for part in t.flatten().split(7)]).view(t.shape),
+    "an array": lambda t: torch.from_numpy(t.detach().numpy().copy()),
+    "a file": lambda t: saved(t.detach()),
+    "text": lambda t: None if "nan" in repr(t) else t.detach() * 1,
+}
+
+
+def states(make):
+    """Of a step that is not followed, its parameters before each step and after the last one."""
+    made = make()
+    torch.manual_seed(7)
+    kept = []
+    for _ in range(STEPS + 1):
+        kept.append([p.detach().clone() for p in made.model.parameters()])
+        made.step(*arguments_of(made.example)())
+    return kept
+
+
+class Logger:
+    """Reads parameters, or gradients, in a thread of its own for as long as it is asked to."""
+
+    def __init__(self, made, read, of=lambda p: p):
+        self.parameters, self.read, self.of = list(made.model.parameters()), read, of
+        self.found, self.wrong, self.done = [], [], threading.Event()
+
+    def run(self):
+        while not self.done.is_set():
+            for n, p in enumerate(self.parameters):
+                try:
+                    tensor = self.of(p)
+                    if tensor is not None:
+                        self.found.append((n, self.read(tensor)))
+                except Exception as error:
+                    self.wrong.append(error)
+
+
+class ThreadTest(FollowTest):
+    def logged(self, make, policy, read, of=lambda p: p, is_early=False):
+        """What a thread reads beside a followed step."""
+        recorded, made = self.record(make), make()
+        logger = Logger(made, read, of)
+        thread = threading.Thread(target=logger.run, daemon=True)
+        if is_early:
+            thread.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what numpy() has got hold of
+            followed = planc_torch.follow(recorded.planned(policy, recorded.least(policy))[0], made.step)
+            if not is_early:
+                thread.start()
+            torch.manual_seed(7)
+            for _ in range(STEPS):
+                followed(*arguments_of(made.example)())
+            logger.done.set()
+            thread.join()
+        self.assertEqual((followed.left, followed.counts["left"]), ({}, 0))
+        followed.close()
+        return made, logger
+
+    def test_they_find_what_was_there_between_two_steps(self):
+        for make, policy in ((cnn, "naive"), (unet, "auto")):
+            plain = states(make)
+            for helped in (True, False):
+                for i, (name, read) in enumerate(READS.items()):
+                    with self.subTest(name, step=make.__name__, helped=helped), mock.patch.object(extension, "is_wanted", helped):
+                        made, logger = self.logged(make, policy, read, is_early=i % 2 == 0)
+                        self.assertEqual(logger.wrong, [])
+                        self.assertGreater(len(logger.found), 0)
+                        for n, value in logger.found:
+                            self.assertTrue(value is not None and bool((torch.stack([s[n] for s in plain]) == value).any(0).all()))
+                        for p, last in zip(parameters_of(made), plain[-1]):
+                            self.assertTrue(torch.equal(p, last), "what the step computes is the same")
+
+    def test_gradients_too(self):
+        made, logger = self.logged(cnn, "naive", lambda t: t.clone(), lambda p: p.grad)
+        self.assertEqual(logger.wrong, [])
+        self.assertGreater(len(logger.found), 0)
+        self.assertTrue(all(bool(value.isfinite().all()) for _, value in logger.found))
+
+    def test_a_step_that_waits_for_such_a_thread_is_told_of(self):
+        recorded, made, results = self.record(cnn), cnn(), queue.Queue()
+        asked, failed = threading.Event(), []
+
+        def log():
+            asked.wait()
+            try:
+                results.put(float(made.model[0].weight.sum()))
+            except planc_torch.FollowError as error:
+                failed.append(str(error))
+                results.put(None)
+
+        def step(*args):
+            asked.set()
+            results.get()
+            return made.step(*args)
+
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], made.step)
+        followed(*made.example())
+        followed.step = step
+        threading.Thread(target=log, daemon=True).start()
+        with mock.patch.object(gate, "PATIENCE", 0.2):
+            followed(*made.example())
+        self.assertRegex("".join(failed), "^0.weight is wanted by another thread than that of the step that is under way")
+        followed.close()
+
+    def test_a_first_step_may_wait_for_what_a_thread_makes(self):
+        """As one does that takes its batch from a queue."""
+        recorded, made, batches, asked = self.record(cnn), cnn(), queue.Queue(), threading.Event()
+
+        def load():
+            asked.wait()
+            batches.put(tuple(torch.cat([part, part])[:len(part)].clone() for part in made.example()))
+
+        def step():
+            asked.set()
+            return made.step(*batches.get())
+
+        threading.Thread(target=load, daemon=True).start()
+        with mock.patch.object(gate, "SHORT", 0.1):
+            followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], step)
+            followed()
+        self.assertEqual((followed.left, followed.counts["left"]), ({}, 0))
+        followed.close()
+
+    def test_a_step_that_has_left_its_plan_lets_them_in(self):
+        """As one does that starts a thread, for which it may wait."""
+        recorded, made = self.record(cnn), cnn()
+
+        def step(*args):
+            with ThreadPoolExecutor(1) as pool:
+                total = pool.submit(lambda: float(made.model[0].weight.sum())).result()
+            return made.step(*args), total
+
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], made.step)
+        followed(*made.example())
+        total = float(made.model[0].weight.sum())
+        followed.step = step
+        with self.assertWarnsRegex(planc_torch.PlanNotFollowed, "starts a thread"):
+            self.assertEqual(followed(*made.example())[1], total)
+        followed.close()
+
+
+def parameters_of(made):
+    return [p.detach() for p in made.model.parameters()]
+
+
+if __name__ == "__main__":
+    unittest.main()
