@@ -233,7 +233,7 @@ static int32_t lossy_gap(pl_auto_search *s, int32_t position) {
   int32_t found = -1, n = 0;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t gap = s->gaps->of_access[a];
-    if (gap < s->gaps->n_fed || s->ways[gap] == PL_AUTO_STAYS || s->fixed[gap] >= 0) continue;
+    if (gap < s->gaps->n_fed || s->ways[gap] == PL_AUTO_STAYS || s->fixed[gap] != PL_AUTO_ANY_WAY) continue;
     if (random_below(s, ++n) == 0) found = gap;
   }
   return found;

@@ -14,8 +14,6 @@ typedef struct pl_auto_move {
   uint8_t way;
 } pl_auto_move;
 
-enum { ANY_WAY = -1 };
-
 /* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
 static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
 
@@ -32,7 +30,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->ways, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->fixed, gaps->n));
-  memset(out->fixed, ANY_WAY, (size_t)gaps->n);
+  memset(out->fixed, PL_AUTO_ANY_WAY, (size_t)gaps->n);
   PLANC_TRY(PL_NEW(arena, &out->kept, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
@@ -67,7 +65,7 @@ static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, p
 
 static void keep_fixed(pl_auto_search *s) {
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
-    if (s->fixed[g] != ANY_WAY) s->ways[g] = (uint8_t)s->fixed[g];
+    if (s->fixed[g] != PL_AUTO_ANY_WAY) s->ways[g] = (uint8_t)s->fixed[g];
 }
 
 static void let_all_stay(pl_auto_search *s) {
@@ -86,6 +84,7 @@ void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
   s->room = room;
   s->rehearsal.limit = room;
   s->best_score = nothing;
+  keep_fixed(s);
   memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
   pl_auto_search_allow_tails(s, tails);
 }
@@ -96,7 +95,7 @@ void pl_auto_search_allow_tails(pl_auto_search *s, bool tails) {
   s->n_candidates = 0;
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
-    bool is_free = s->fixed[g] == ANY_WAY && (tails || !gap->is_tail);
+    bool is_free = s->fixed[g] == PL_AUTO_ANY_WAY && (tails || !gap->is_tail);
     if (is_free && gap->bytes >= s->room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
   }
   pl_auto_judge(s);

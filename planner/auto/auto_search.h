@@ -47,7 +47,7 @@ typedef struct pl_auto_search {
   pl_auto_score score, best_score;
   int64_t *lost;       /* by position and one more: the time that is lost ahead of it, of the ways that are kept */
   int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
-  int8_t *fixed;       /* by gap: the way that it is to have; -1 = any */
+  int8_t *fixed;       /* by gap: the way that it is to have, or PL_AUTO_ANY_WAY */
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;
   int64_t work;           /* pl_rehearsal_work of all that was judged */
@@ -62,9 +62,10 @@ typedef struct pl_auto_search {
 /* In memory of `arena`; borrows `gaps`. Nothing fits yet. `prices` are those of the bound that was found. */
 planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out);
-/* From when the search begins next, a gap that is no tail has this way, which it is open for; -1: any again. */
+enum { PL_AUTO_ANY_WAY = -1 };
+/* From when the search begins next, a gap that is no tail has this way, which it is open for, or any. */
 void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way);
-/* Begins in so many bytes, with nothing found; with tails, if they may stay. */
+/* Begins in so many bytes, with the present ways; what was found before is forgotten. With tails, if they may stay. */
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails);
 /* From then on, whether tails may stay; as the gaps were made with. */
 void pl_auto_search_allow_tails(pl_auto_search *s, bool tails);

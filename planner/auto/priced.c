@@ -113,6 +113,7 @@ static planc_status find_early(pl_priced *p, int32_t effort) {
 
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
+static planc_status find_anew(pl_priced *p, int32_t effort);
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches);
 
 /* Whether a search may find much that this has not. */
@@ -150,7 +151,18 @@ static planc_status find_with_effort(pl_priced *p, int32_t effort) {
   if (effort == 0 || !is_far(p)) return NULL;
   PLANC_TRY(find(p, &short_work, PL_TAILS_NEVER));
   PLANC_TRY(find_in_less(p));
-  return pl_goes_on(p->watch) ? find(p, &short_work, PL_TAILS_FIRST) : NULL;
+  if (pl_goes_on(p->watch)) PLANC_TRY(find(p, &short_work, PL_TAILS_FIRST));
+  return find_anew(p, effort);
+}
+
+/* The farther from what no plan is faster than, the more it is chance what a search finds. */
+static planc_status find_anew(pl_priced *p, int32_t effort) {
+  enum { FAR = 2 };
+  if (!may_find(p) || p->best_ns - p->best_ns / FAR <= least_of(p)) return NULL;
+  p->seed++;
+  planc_status status = find(p, &works[effort], PL_TAILS_LATER);
+  p->seed--;
+  return status;
 }
 
 /* What fits with less effort fits with more. */
@@ -255,6 +267,7 @@ static planc_status set_up(pl_priced *p) {
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails != PL_TAILS_NEVER, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
+  p->search.random += p->seed;
   p->search.watch = p->watch;
   p->search.shares = p->shares[p->early];
   return NULL;

@@ -6,8 +6,6 @@
 #include "planner/base/goes_on.h"
 #include "util/math.h"
 
-enum { ANY_WAY = -1 };
-
 typedef struct weighed_gap {
   pl_signed_wide weight; /* bytes times time */
   int32_t gap;
@@ -75,7 +73,7 @@ static planc_status go_through(fixed_search *f) {
     const pl_auto_gap *gap = &f->p->gaps.items[g];
     for (int way = PL_AUTO_STAYS; way < PL_AUTO_TWICE; way++) {
       bool needs_more = way == PL_AUTO_AGAIN && gap->needs_tails;
-      if (s->fixed[g] != ANY_WAY || !gap->open[way] || f->ways[g] == way || needs_more) continue;
+      if (s->fixed[g] != PL_AUTO_ANY_WAY || !gap->open[way] || f->ways[g] == way || needs_more) continue;
       if (f->n_left == 0 || !pl_goes_on(f->p->watch)) return NULL;
       PLANC_TRY(search_with(f, g, way));
     }
@@ -93,7 +91,7 @@ static planc_status search_with(fixed_search *f, int32_t gap, int way) {
     f->n_faster++;
     memcpy(f->ways, s->best, (size_t)f->p->gaps.n);
   } else {
-    pl_auto_search_fix(s, gap, ANY_WAY);
+    pl_auto_search_fix(s, gap, PL_AUTO_ANY_WAY);
   }
   return NULL;
 }

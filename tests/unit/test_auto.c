@@ -198,8 +198,7 @@ START_TEST(what_is_made_again_beside_its_copy_is_rehearsed) {
 }
 END_TEST
 
-/* --- The plan that the bound pays for ------------------------------------------------------------------------------
- */
+/* --- The plan that the bound pays for ----------------------------------------------------------------------------- */
 
 /* Shares of a gap are no more than all of it, and only of ways that it may be spent in. */
 static void are_shares(const searched *s, const pl_bound_shares *shares, int64_t *n_away) {
@@ -272,6 +271,48 @@ START_TEST(the_plan_that_the_bound_pays_for) {
   }
   ck_assert_int_ge(n_away, FEW);
   ck_assert_int_ge(n_found, FEW);
+}
+END_TEST
+
+/* --- Ways that are given ------------------------------------------------------------------------------------------ */
+
+/* What is found has them, however the search begins; and when they are given no more it is as free as before. */
+START_TEST(a_way_that_is_given_is_kept) {
+  enum { FEW = 60, TRIES = 4 };
+  int64_t n_found = 0, n_other = 0;
+  for (uint64_t seed = 1; seed <= FEW; seed++) {
+    uint64_t rng = seed;
+    planc_graph *graph;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    pl_walk_room room = {(INT64_C(1) << (12 + rand_below(&rng, 12))) + 4096, PL_RECEIVES_LATE};
+    searched s;
+    begin(&s, &problem, room, true);
+    pl_auto_search_start(&s.search, WORK);
+    for (int k = 0; k < TRIES && s.gaps.n > s.gaps.n_fed; k++) {
+      int32_t g = s.gaps.n_fed + (int32_t)rand_below(&rng, s.gaps.n - s.gaps.n_fed);
+      const pl_auto_gap *gap = &s.gaps.items[g];
+      uint8_t way = (uint8_t)rand_below(&rng, PL_AUTO_TWICE), before = s.search.best[g];
+      if (gap->is_tail || !gap->open[way] || (way == PL_AUTO_AGAIN && gap->needs_tails)) continue;
+      pl_auto_search_fix(&s.search, g, way);
+      pl_auto_search_in(&s.search, room.bytes, true);
+      ck_assert_int_eq(s.search.ways[g], way);
+      pl_auto_search_start(&s.search, k % 2 == 0 ? WORK : 0);
+      pl_auto_search_improve(&s.search, CHANGES, 2000);
+      ck_assert_int_eq(s.search.ways[g], way);
+      if (pl_auto_search_found(&s.search)) {
+        ck_assert_int_eq(s.search.best[g], way);
+        n_found++;
+        n_other += before != way;
+      }
+      is_what_the_walk_states(&s.search, &problem, room, &s.arena);
+      pl_auto_search_fix(&s.search, g, PL_AUTO_ANY_WAY);
+    }
+    end(&s);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_ge(n_found, FEW / 2);
+  ck_assert_int_ge(n_other, FEW / 4);
 }
 END_TEST
 
@@ -504,6 +545,7 @@ int main(void) {
   tcase_add_test(tests, rehearsals_are_what_the_walk_states);
   tcase_add_test(tests, what_is_made_again_beside_its_copy_is_rehearsed);
   tcase_add_test(tests, the_plan_that_the_bound_pays_for);
+  tcase_add_test(tests, a_way_that_is_given_is_kept);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
