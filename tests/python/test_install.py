@@ -108,7 +108,7 @@ class Install(unittest.TestCase):
         plan = self.step(os.path.join(self.to, "bin/planc"), PLANC_PYTHON=PYTHON)
         follow = FOLLOW % (os.path.join(ROOT, "tests/data/torch"), plan)
         done = run(PYTHON, "-B", "-c", follow, PYTHONPATH=os.path.join(self.to, "share/planc/python"))
-        self.assertEqual((done.returncode, done.stdout), (0, "2\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "3\n"), done.stderr)
 
     @unittest.skipUnless(PYTHON, "skipped: no Python here has PyTorch (Debian: python3-torch)")
     def test_so_it_is_by_the_package_alone(self):
@@ -122,7 +122,7 @@ class Install(unittest.TestCase):
                    "-o", plan, PYTHONPATH=at)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = run(PYTHON, "-B", "-c", FOLLOW % (os.path.join(ROOT, "tests/data/torch"), plan), PYTHONPATH=at)
-        self.assertEqual((done.returncode, done.stdout), (0, "2\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "3\n"), done.stderr)
 
     def test_the_libraries_neither_abort_nor_exit(self):
         for name in ("libplanc.a", "libplanrt.a"):
