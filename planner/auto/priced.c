@@ -21,10 +21,9 @@ static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200},
                                        {400000000, 40000000, 400, 1500000, 800},
                                        {400000000, 400000000, 4000, 15000000, 8000},
                                        {400000000, 4000000000, 40000, 15000000, 8000}};
-/* Of a search in which a way is fixed, and how many there are by effort. */
-static const pl_priced_work fixed_work = {40000000, 4000000, 40, 500000, 200};
-static const int32_t n_fixed[] = {0, 0, 40, 400};
 static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
+/* By effort: searches in which a way is fixed, each with the least work. */
+static const int32_t n_fixed[] = {0, 0, 40, 400};
 
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_in_orders(pl_priced *p, int32_t effort);
@@ -76,14 +75,10 @@ static planc_status find_in_orders(pl_priced *p, int32_t effort) {
   return terms->settings.reorder && !will_do && pl_goes_on(p->watch) ? find_early(p, effort) : NULL;
 }
 
-static void forget(pl_arena memory) {
-  pl_arena_free(&memory);
-}
-
 /* Neither search goes by what the other has found: so none finds what is slower for there being two, or for more
  * effort. */
 static planc_status find_early(pl_priced *p, int32_t effort) {
-  const pl_priced given = *p;
+  pl_priced given = *p;
   planc_terms *terms = &p->problem.terms;
   planc_candidate found = {0};
   if (terms->beat_ns == 0 || given.best_ns < terms->beat_ns)
@@ -98,11 +93,11 @@ static planc_status find_early(pl_priced *p, int32_t effort) {
   if (!status && p->best_ns < given.best_ns) {
     planc_candidate_free(p->best);
     *p->best = found;
-    forget(given.of_best_memory);
+    pl_arena_free(&given.of_best_memory);
     return NULL;
   }
   planc_candidate_free(&found);
-  forget(p->of_best_memory);
+  pl_arena_free(&p->of_best_memory);
   p->of_best_memory = given.of_best_memory;
   p->best_ns = given.best_ns;
   p->of_best = given.of_best;
@@ -214,7 +209,7 @@ static planc_status find_with_fixed(pl_priced *p, int32_t n_searches) {
   enum { FAR = 20 };
   if (p->best_ns == INT64_MAX || p->best_ns - p->best_ns / FAR <= least_of(p)) return NULL;
   p->n_fixed = n_searches;
-  planc_status status = find(p, &fixed_work, PL_TAILS_LATER);
+  planc_status status = find(p, &works[0], PL_TAILS_LATER);
   p->n_fixed = 0;
   return status;
 }

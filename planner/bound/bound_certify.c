@@ -237,11 +237,11 @@ static bool change_knots(certifier *c) {
   return pl_bound_knots_change(&c->knots, c->best, c->mean);
 }
 
-/* The plan that the prices pay for: at the highest point of the program the cuts that meet there have weights. */
 static double weight_of(const certifier *c, int32_t kept) {
   return c->cut_of[kept] == NONE ? 0 : c->cuts.weights[c->cut_of[kept]];
 }
 
+/* The plan that the prices pay for: at the highest point of the program the cuts that meet there have weights. */
 static void find_mean(certifier *c) {
   const int64_t n = pl_bound_slopes(c->model);
   memset(c->mean, 0, (size_t)n * sizeof *c->mean);
