@@ -108,19 +108,11 @@ static planc_status find_early(pl_priced *p, int32_t effort) {
 
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
-static planc_status find_anew(pl_priced *p, int32_t effort);
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches);
 
-/* Whether a search may find much that this has not. */
-static bool is_far(const pl_priced *p) {
-  enum { FAR = 10 };
-  bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-  return p->best_ns - p->best_ns / FAR > least_of(p) || stores;
-}
-
-static bool may_find(const pl_priced *p) {
-  return p->has_room && !is_pointless(p) && pl_goes_on(p->watch);
-}
+static bool is_farther(const pl_priced *p, int32_t part);
+static bool is_far(const pl_priced *p);
+static bool may_find(const pl_priced *p);
 
 /* Behind the standard effort each beside the smaller ones: so it is never slower, and what is interrupted has what they
  * have found. */
@@ -136,28 +128,39 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   return NULL;
 }
 
+/* A part of the best time, at least, is beyond what no plan is faster than. */
+static bool is_farther(const pl_priced *p, int32_t part) {
+  return p->best_ns - p->best_ns / part > least_of(p);
+}
+
+static bool stores(const pl_priced *p) {
+  return p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
+}
+
+/* Whether a search may find much that this has not. */
+static bool is_far(const pl_priced *p) {
+  enum { FAR = 10 };
+  return is_farther(p, FAR) || stores(p);
+}
+
+static bool may_find(const pl_priced *p) {
+  return p->has_room && !is_pointless(p) && pl_goes_on(p->watch);
+}
+
 /* What recomputes read may be kept for them, but in what comes first. Where what is found is far from what no plan is
  * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
- * the memory, with less, and with what recomputes read kept from the beginning. */
+ * the memory, with less, and with what recomputes read kept from the beginning. Where it is very far memory is short
+ * nearly everywhere, and only a whole search finds what is faster, with that kept from the beginning. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
+  enum { VERY_FAR = 6 };
   PLANC_TRY(find(p, &works[effort], PL_TAILS_LATER));
   if (!may_find(p)) return NULL;
   if (p->best_ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
+  if (is_farther(p, VERY_FAR) && !stores(p)) return find(p, &works[effort], PL_TAILS_FIRST);
   PLANC_TRY(find(p, &short_work, PL_TAILS_NEVER));
   PLANC_TRY(find_in_less(p));
-  if (pl_goes_on(p->watch)) PLANC_TRY(find(p, &short_work, PL_TAILS_FIRST));
-  return find_anew(p, effort);
-}
-
-/* The farther from what no plan is faster than, the more it is chance what a search finds. */
-static planc_status find_anew(pl_priced *p, int32_t effort) {
-  enum { FAR = 2 };
-  if (!may_find(p) || p->best_ns - p->best_ns / FAR <= least_of(p)) return NULL;
-  p->seed++;
-  planc_status status = find(p, &works[effort], PL_TAILS_LATER);
-  p->seed--;
-  return status;
+  return pl_goes_on(p->watch) ? find(p, &short_work, PL_TAILS_FIRST) : NULL;
 }
 
 /* What fits with less effort fits with more. */
@@ -207,7 +210,7 @@ static planc_status find_in_less(pl_priced *p) {
  * changes together make faster it finds when the first of them is given. */
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches) {
   enum { FAR = 20 };
-  if (p->best_ns == INT64_MAX || p->best_ns - p->best_ns / FAR <= least_of(p)) return NULL;
+  if (p->best_ns == INT64_MAX || !is_farther(p, FAR)) return NULL;
   p->n_fixed = n_searches;
   planc_status status = find(p, &works[0], PL_TAILS_LATER);
   p->n_fixed = 0;
@@ -262,7 +265,6 @@ static planc_status set_up(pl_priced *p) {
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails != PL_TAILS_NEVER, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
-  p->search.random += p->seed;
   p->search.watch = p->watch;
   p->search.shares = p->shares[p->early];
   return NULL;

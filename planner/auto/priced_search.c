@@ -31,13 +31,15 @@ typedef struct room_step {
   int64_t lacking, step, finest;
   int64_t too_much; /* nothing is found without so much */
   bool bracketed;   /* it has been as much as it can be at least once */
+  int32_t n_more;   /* how often it has been more until then */
   int32_t missed;   /* how often in turn nothing was found */
 } room_step;
 
-/* More where what is found does not hold, twice as much each time until it is enough, or nothing is found; then by
- * halves. Where nothing is found it is too much only if that is so again, in a longer search. */
+/* More where what is found does not hold, a few times by as much and then by twice that, until it is enough, or nothing
+ * is found; then by halves: what is found in much less room at once is slower. Where nothing is found it is too much
+ * only if that is so again, in a longer search. */
 static void step_room(room_step *room, bool found, bool holds) {
-  enum { TOO_MUCH = 2 };
+  enum { TOO_MUCH = 2, ALIKE = 3 };
   bool less = holds || !found;
   if (!found && ++room->missed < TOO_MUCH) return;
   if (!found) room->too_much = room->lacking;
@@ -48,7 +50,7 @@ static void step_room(room_step *room, bool found, bool holds) {
     room->lacking = pl_max(room->lacking - room->step, 0);
   else if (room->lacking + room->step < room->too_much)
     room->lacking += room->step;
-  if (!room->bracketed) room->step *= 2;
+  if (!room->bracketed && ++room->n_more % ALIKE == 0) room->step *= 2;
 }
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster; where nothing has
@@ -103,7 +105,7 @@ static planc_status compact(const pl_priced *p, planc_candidate *candidate, plan
  * takes no more time than the search has it either: where memory is short ops may wait for the places that they are
  * given. */
 static planc_status try_found(pl_priced *p, bool *out_holds) {
-  enum { NEAR = 50, FAR = 10 };
+  enum { NEAR = 200, FAR = 10 };
   int64_t found_ns = p->search.best_score.ns;
   const planc_evaluator *evaluator = p->evaluator;
   pl_priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed - p->gaps.n_tails};

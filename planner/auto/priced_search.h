@@ -34,7 +34,6 @@ typedef struct pl_priced {
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
   pl_priced_tails tails;
-  uint64_t seed;   /* other random numbers for another one */
   int32_t n_fixed; /* searches with a way fixed that follow one */
   int64_t room;
   bool has_room; /* for every op alone */

@@ -166,32 +166,37 @@ static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, pl
   return *out_bytes > room ? place_within(arena, room, device, out_bytes) : NULL;
 }
 
-/* The items of some sizes, to be placed by themselves. */
+/* The items that addresses are searched for. */
 typedef struct item_part {
   pl_item *items; /* without addresses, sizes rounded up */
   int32_t *source, n;
 } item_part;
 
-static planc_status make_part(pl_arena *arena, const device_items *device, int64_t least, int64_t below,
-                              item_part *out);
-static int64_t take_addresses(const item_part *part, int64_t base, const device_items *device);
+static int64_t keep_what_stays(const device_items *device, pl_item *items);
+static planc_status make_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out);
 
-/* Complete search, for a while. The many small items, for which there is always a place, get one below all others: so
- * few are left to search addresses for. Where none are found all keep those that they have. */
+/* Complete search, for a while, for the large items alone. What lives all the time gets the lowest addresses, and the
+ * many small ones what is left between large ones. Where that is not within the room all keep the addresses that they
+ * have. */
 static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes) {
   enum { PER_ITEM = 20000, MOST_VISITS = 20000000, SMALL = 1024 };
-  item_part small, large;
-  int64_t visits = pl_min((int64_t)PER_ITEM * device->n, MOST_VISITS), base = 0;
+  const int64_t large = pl_max(room / SMALL, 1);
+  item_part part;
+  pl_item *items;
+  int64_t visits = pl_min((int64_t)PER_ITEM * device->n, MOST_VISITS), top;
   pl_verdict verdict;
-  PLANC_TRY(make_part(arena, device, 1, room / SMALL, &small));
-  PLANC_TRY(make_part(arena, device, pl_max(room / SMALL, 1), INT64_MAX, &large));
-  if (small.n > 0) PLANC_TRY(pl_place(small.items, small.n, &base, NULL));
-  base = pl_align_up(base, PLANC_ALIGNMENT);
-  if (base >= room || large.n == 0) return NULL;
-  PLANC_TRY(pl_placement_search(large.items, NULL, large.n, (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT, &visits,
+  PLANC_TRY(PL_NEW(arena, &items, device->n));
+  int64_t base = keep_what_stays(device, items);
+  PLANC_TRY(make_large(arena, items, device->n, large, &part));
+  if (base >= room || part.n == 0) return NULL;
+  PLANC_TRY(pl_placement_search(part.items, NULL, part.n, (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT, &visits,
                                 &verdict));
   if (verdict != PL_PLACED) return NULL;
-  *out_bytes = pl_max(take_addresses(&small, 0, device), take_addresses(&large, base, device));
+  for (int32_t k = 0; k < part.n; k++) items[part.source[k]].address = base + part.items[k].address;
+  PLANC_TRY(pl_place(items, device->n, &top, NULL));
+  if (top > room) return NULL;
+  memcpy(device->items, items, (size_t)device->n * sizeof *items);
+  *out_bytes = top;
   return NULL;
 }
 
@@ -201,31 +206,36 @@ static bool states_any(const planc_schedule *s) {
   return false;
 }
 
-/* Those from `least` to less than `below`. */
-static planc_status make_part(pl_arena *arena, const device_items *device, int64_t least, int64_t below,
-                              item_part *out) {
-  *out = (item_part){.n = 0};
-  PLANC_TRY(PL_NEW(arena, &out->items, device->n));
-  PLANC_TRY(PL_NEW(arena, &out->source, device->n));
+/* `items` are those of the device, of which only what lives all the time keeps its address, the lowest (pl_place); how
+ * much that takes. */
+static int64_t keep_what_stays(const device_items *device, pl_item *items) {
+  int64_t base = 0;
+  int32_t horizon = 0;
+  for (int32_t i = 0; i < device->n; i++)
+    horizon = (int32_t)pl_max(horizon, pl_max(device->items[i].spans[0].end, device->items[i].spans[1].end));
   for (int32_t i = 0; i < device->n; i++) {
-    pl_item item = device->items[i];
-    if (item.bytes < least || item.bytes >= below) continue;
-    item.bytes = pl_align_up(item.bytes, PLANC_ALIGNMENT);
-    item.address = PLANC_BLANK;
-    out->source[out->n] = i;
-    out->items[out->n++] = item;
+    pl_item *item = &items[i];
+    *item = device->items[i];
+    if (item->bytes > 0 && item->spans[0].start == 0 && item->spans[0].end == horizon)
+      base = pl_max(base, item->address + pl_align_up(item->bytes, PLANC_ALIGNMENT));
+    else
+      item->address = PLANC_BLANK;
   }
-  return NULL;
+  return base;
 }
 
-static int64_t take_addresses(const item_part *part, int64_t base, const device_items *device) {
-  int64_t top = 0;
-  for (int32_t k = 0; k < part->n; k++) {
-    pl_item *item = &device->items[part->source[k]];
-    item->address = base + part->items[k].address;
-    top = pl_max(top, item->address + item->bytes);
+/* Of the items without addresses. */
+static planc_status make_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out) {
+  *out = (item_part){.n = 0};
+  PLANC_TRY(PL_NEW(arena, &out->items, n));
+  PLANC_TRY(PL_NEW(arena, &out->source, n));
+  for (int32_t i = 0; i < n; i++) {
+    if (items[i].bytes < large || items[i].address != PLANC_BLANK) continue;
+    out->items[out->n] = items[i];
+    out->items[out->n].bytes = pl_align_up(items[i].bytes, PLANC_ALIGNMENT);
+    out->source[out->n++] = i;
   }
-  return top;
+  return NULL;
 }
 
 /* Names the two items of a schedule whose stated addresses overlap. */

@@ -251,7 +251,7 @@ class PlanFormat(unittest.TestCase):
             for options in ("--policy cheap --no-swap", "--policy vdnn-all", "--policy tensile --inference",
                             "--policy tensile --swap-rate 50 --no-recompute",
                             "--sub-batch 24 --budget 400K --effort 0 --reorder",
-                            "--policy priced --device k40m --batch 64 --sub-batch 64 --budget 720K",
+                            "--policy priced --device k40m --batch 64 --sub-batch 64 --budget 650K",
                             "--policy window --placement paged --chunk 4K --budget 2M --gpus 2 --shared-link "
                             "--window 1M --workspace-limit 1M --window-per-use"):
                 done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)

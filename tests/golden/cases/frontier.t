@@ -7,9 +7,9 @@ What each policy takes within several budgets.
   modnn              0.892 ms        0.513 ms        0.513 ms
   lms                       -        0.984 ms        0.555 ms
   ideal              0.323 ms        0.323 ms        0.323 ms
-  auto               0.558 ms*       0.364 ms*       0.336 ms*
-    500.00 KiB  auto 0.558 ms, +75.0 %; no plan in such rounds is faster than 0.503 ms (+10.9 %)
-    800.00 KiB  auto 0.364 ms, +14.1 %; no plan in such rounds is faster than 0.327 ms (+11.3 %)
+  auto               0.548 ms*       0.363 ms*       0.336 ms*
+    500.00 KiB  auto 0.548 ms, +71.8 %; no plan in such rounds is faster than 0.503 ms (+8.8 %)
+    800.00 KiB  auto 0.363 ms, +14.1 %; no plan in such rounds is faster than 0.327 ms (+11.3 %)
       1.00 MiB  auto 0.336 ms, +5.4 %; no plan in such rounds is faster than 0.321 ms (+4.5 %)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 100K --policies none,modnn
