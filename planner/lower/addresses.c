@@ -145,11 +145,13 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc
 static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                     int64_t room, const device_items *device, int64_t *out_bytes);
 static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes);
+static void put_lowest(const device_items *device);
 
 /* With places kept so that copies need not wait; where that has no room without. */
 static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
                                   const device_items *device, int64_t *out_bytes) {
   pl_item *as_they_are;
+  put_lowest(device);
   PLANC_TRY(PL_NEW(arena, &as_they_are, device->n));
   memcpy(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are);
   PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
@@ -166,6 +168,29 @@ static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, pl
   return *out_bytes > room ? place_within(arena, room, device, out_bytes) : NULL;
 }
 
+static int32_t horizon_of(const device_items *device) {
+  int32_t horizon = 0;
+  for (int32_t i = 0; i < device->n; i++)
+    for (int32_t k = 0; k < 2; k++) horizon = (int32_t)pl_max(horizon, device->items[i].spans[k].end);
+  return horizon;
+}
+
+static bool lives_always(const pl_item *item, int32_t horizon) {
+  return item->bytes > 0 && item->spans[0].start == 0 && item->spans[0].end == horizon;
+}
+
+/* What lives all the time lies below all else: that takes nothing from anybody, and leaves fewer to place. */
+static void put_lowest(const device_items *device) {
+  int64_t top = 0;
+  int32_t horizon = horizon_of(device);
+  for (int32_t i = 0; i < device->n; i++) {
+    pl_item *item = &device->items[i];
+    if (!lives_always(item, horizon)) continue;
+    item->address = top;
+    top += pl_align_up(item->bytes, PLANC_ALIGNMENT);
+  }
+}
+
 /* The items that addresses are searched for. */
 typedef struct item_part {
   pl_item *items; /* without addresses, sizes rounded up */
@@ -175,9 +200,9 @@ typedef struct item_part {
 static int64_t keep_what_stays(const device_items *device, pl_item *items);
 static planc_status make_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out);
 
-/* Complete search, for a while, for the large items alone. What lives all the time gets the lowest addresses, and the
- * many small ones what is left between large ones. Where that is not within the room all keep the addresses that they
- * have. */
+/* Complete search, for a while, for the large items alone. What lives all the time has the lowest addresses, and the
+ * many small ones get what is left between large ones. Where that is not within the room all keep the addresses that
+ * they have. */
 static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes) {
   enum { PER_ITEM = 20000, MOST_VISITS = 20000000, SMALL = 1024 };
   const int64_t large = pl_max(room / SMALL, 1);
@@ -206,17 +231,15 @@ static bool states_any(const planc_schedule *s) {
   return false;
 }
 
-/* `items` are those of the device, of which only what lives all the time keeps its address, the lowest (pl_place); how
- * much that takes. */
+/* `items` are those of the device, of which only what lives all the time keeps its address, the lowest; how much that
+ * takes. */
 static int64_t keep_what_stays(const device_items *device, pl_item *items) {
   int64_t base = 0;
-  int32_t horizon = 0;
-  for (int32_t i = 0; i < device->n; i++)
-    horizon = (int32_t)pl_max(horizon, pl_max(device->items[i].spans[0].end, device->items[i].spans[1].end));
+  int32_t horizon = horizon_of(device);
   for (int32_t i = 0; i < device->n; i++) {
     pl_item *item = &items[i];
     *item = device->items[i];
-    if (item->bytes > 0 && item->spans[0].start == 0 && item->spans[0].end == horizon)
+    if (lives_always(item, horizon))
       base = pl_max(base, item->address + pl_align_up(item->bytes, PLANC_ALIGNMENT));
     else
       item->address = PLANC_BLANK;

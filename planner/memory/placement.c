@@ -239,7 +239,6 @@ static bool repair_order(placement *p) {
 
 static planc_status take_items(placement *p, const pl_item *items, int32_t n);
 static planc_status find_bound(placement *p);
-static void put_lowest(placement *p);
 
 static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
   PLANC_TRY(PL_NEW(&p->arena, &p->source, n));
@@ -250,9 +249,7 @@ static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
   PLANC_TRY(PL_NEW(&p->arena, &p->spare, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->keys, n));
   PLANC_TRY(take_items(p, items, n));
-  PLANC_TRY(find_bound(p));
-  if (p->n_order == p->n) put_lowest(p);
-  return NULL;
+  return find_bound(p);
 }
 
 /* Takes over the items that have bytes, and makes sure that no sum of addresses and sizes can overflow. */
@@ -280,21 +277,6 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
     return planc_error(PLANC_BAD_INPUT, "the addresses needed exceed 64 bits");
   }
   return NULL;
-}
-
-/* What lives all the time lies below all else: that takes nothing from anybody, and leaves fewer to place. */
-static void put_lowest(placement *p) {
-  int64_t top = 0;
-  p->n_order = 0;
-  for (int32_t i = 0; i < p->n; i++) {
-    pl_item *item = &p->items[i];
-    if (lifetime_of(item) < p->horizon) {
-      p->order[p->n_order++] = i;
-      continue;
-    }
-    item->address = top;
-    top += item->bytes;
-  }
 }
 
 static bool takes_no_room(const pl_item *item) {

@@ -29,9 +29,8 @@ typedef struct pl_overlap {
   int32_t item, other, position;
 } pl_overlap;
 
-/* Fills the blank addresses (0 where nothing is needed); *out_top is the highest end of any item. Where none is stated
- * what lives at all positions of any lies below all else. Time and memory are nearly linear in `n` and the last
- * position. Deterministic. INTERNAL when two stated addresses overlap, with
+/* Fills the blank addresses (0 where nothing is needed); *out_top is the highest end of any item. Time and memory are
+ * nearly linear in `n` and the last position. Deterministic. INTERNAL when two stated addresses overlap, with
  * *out_overlap, which may be NULL where none is stated; BAD_INPUT when all items together exceed int64. */
 planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap);
 

@@ -109,8 +109,7 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
 
 /* The plans of these follow the budget, so that a few do not settle which is the least. */
 static bool is_searched(const planc_policy *policy) {
-  static const char *const names[] = {"best",   "vdnn+",        "modnn", "lms",   "tensile",
-                                      "window", "superneurons", "auto",  "priced"};
+  static const char *const names[] = {"best", "vdnn+", "modnn", "lms", "tensile", "window", "auto", "priced"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++)
     if (strcmp(policy->name, names[k]) == 0) return true;
   return false;

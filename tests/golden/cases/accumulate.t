@@ -32,7 +32,7 @@ With less memory a round begins later, and at last when the one before has ended
   less.680K.plan: zico, batch <N> in <N> rounds of <N>
     why       every op has its fastest algorithm; rounds one after the other, side by side they do not fit
   less.400K.plan: zico, batch <N> in <N> rounds of <N>
-    why <N> times tensors are swapped, <N> times computed again; rounds one after the other, as policy capuchin has data away from the device
+    why       ops have the fastest algorithms that find room beside the data; rounds one after the other, as policy prefetch-1 has data away from the device
   $ planrun exec less.900K.plan --iterations 3 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
 

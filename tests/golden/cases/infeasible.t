@@ -134,7 +134,7 @@ device's, of which less would do with a larger host.
 
   ~ planc plan graphs/lenet-digits.yaml --policy tensile --budget 690K --host-budget 0 2>&1 | grep 'least\|planc: does'
   planc: note: the least feasible host budget of tensile is <N> bytes (<size>), as far as a few plans can tell; there:
-  planc: does not fit <size>, as what has no room in a host budget of <size> stays on the device: policy tensile, in its last attempt, took <N> bytes of device memory, the budget is <N>: conv2.w.grad of <N> bytes finds no place at op pool1.grad beside <N> bytes, the largest conv1.y of <N> and d.conv1.y of <N>
+  planc: does not fit <size>, as what has no room in a host budget of <size> stays on the device: policy tensile, in its last attempt, took <N> bytes of device memory, the budget is <N>: fc1.w of <N> bytes finds no place at op pool1.grad beside <N> bytes, the largest conv1.y of <N> and d.conv1.y of <N>
   $ planc plan graphs/lenet-digits.yaml --policy tensile --budget 690K --host-budget 24K -o less.plan >/dev/null 2>&1 && planc plan graphs/lenet-digits.yaml --policy tensile --budget 680K --host-budget 400K -o less.plan >/dev/null 2>&1 && echo both
   both
   $ planc compare graphs/lenet-digits.yaml --policies tensile --budget 690K --host-budget 0 --json 2>/dev/null | grep -o '"least_budget":[0-9]*' > least; planc compare graphs/lenet-digits.yaml --policies tensile --budget 690K --json 2>/dev/null | grep -o '"least_budget":[0-9]*' | cmp - least && echo as without a limit

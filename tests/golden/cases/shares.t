@@ -32,7 +32,7 @@ How jobs share the GPU's time: by weight, and with least shares.
   zico                    -       785.869 ms    10.04 GiB      1.038  0.540 0.499  job 0 in 2 iterations <- fastest by weight
   vdnn-conv               -   too slow
   why zico: side by side in regions of 64.00 MiB: in every period job 0 begins 3.226 ms after job 1
-  vdnn-conv: job 0 (resnet50) runs at 44.48 % of what it does alone, with 8 iterations in a period, and is to run at 52.50 % at least
+  vdnn-conv: job 0 (resnet50) runs at 45.22 % of what it does alone, with 8 iterations in a period, and is to run at 52.50 % at least
   ! planc: note: graphs/resnet50.yaml has no backward ops: planned for training with sgd (graphs/resnet50.yaml:inference plans it as it is)
   ! planc: note: graphs/bert-base.yaml has no backward ops: planned for training with adam (graphs/bert-base.yaml:inference plans it as it is)
   ! planc: note: budget 31.75 GiB (device v100-32g)

@@ -113,7 +113,7 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   !       8.00 KiB  job 1: layer1.fc1.w.v
   !       8.00 KiB  job 1: layer1.fc2.w
   !     201.84 KiB  116 more
-  ! planc: does not fit a budget of 1.00 MiB: policy temporal, in its last attempt, took 1053696 bytes of device memory, the budget is 1048576: the workspace of op conv2.dgrad of 589824 bytes finds no place at op conv2.dgrad beside 454488 bytes, the largest d.conv2.y of 131072 and d.pool1.y of 65536; 594088 are free then, in pieces that do not fit
+  ! planc: does not fit a budget of 1.00 MiB: policy temporal, in its last attempt, took 1053480 bytes of device memory, the budget is 1048576: layer2.fc1.b.m of 256 bytes finds no place at op conv2.dgrad beside 1044056 bytes, the largest the workspace of op conv2.dgrad of 589824 and d.conv2.y of 131072; 4520 are free then, in pieces that do not fit
   [1]
   $ planc update mix.plan --trace mix.json --policy modnn -o n.plan
   ! planc: policy modnn is for one job, for several: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin, auto
@@ -139,9 +139,9 @@ Deadlines are not in a plan, and are given again.
   ! planc: late.plan: a plan does not keep the deadlines that policy preemptive plans for: say them with --deadline
   [2]
   $ planc update late.plan --trace late.json --threshold 0 --deadline 5ms -o n.plan | grep -o 'requests of job 1.* of 5.000 ms'
-  requests of job 1 (s) take up to 1.081 ms of 5.000 ms
+  requests of job 1 (s) take up to 0.714 ms of 5.000 ms
   ~ planc update late.plan --trace late.json --threshold 0 --deadline s:100us -o n.plan
-  ! planc: note: all requests are in time with --deadline s:1082us, the least as far as a few plans can tell
+  ! planc: note: all requests are in time with --deadline s:715us, the least as far as a few plans can tell
   ! planc: job <N> (s): requests take up to <N> ms, with <N> iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
   [1]
 
