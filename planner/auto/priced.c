@@ -109,7 +109,6 @@ static planc_status find_early(pl_priced *p, int32_t effort) {
 static planc_status find_with_effort(pl_priced *p, int32_t effort);
 static planc_status find_anything(pl_priced *p, int32_t effort);
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches);
-
 static bool is_farther(const pl_priced *p, int32_t part);
 static bool is_far(const pl_priced *p);
 static bool may_find(const pl_priced *p);

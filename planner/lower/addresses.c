@@ -187,7 +187,7 @@ static void put_lowest(const device_items *device) {
     pl_item *item = &device->items[i];
     if (!lives_always(item, horizon)) continue;
     item->address = top;
-    top += pl_align_up(item->bytes, PLANC_ALIGNMENT);
+    top = pl_add_saturate(top, pl_align_up(item->bytes, PLANC_ALIGNMENT));
   }
 }
 

@@ -133,16 +133,6 @@ static void check_places(const planc_evaluator *evaluator, const planc_candidate
   }
 }
 
-/* What it takes of a host that has nothing to spare: where there is room slots lie apart, and may take more. */
-static int64_t least_on_host(planc_problem of, const planc_candidate *candidate, const char *what) {
-  planc_plan *plan;
-  of.terms.budgets[PLANC_MEMORY_HOST] = 0;
-  ok_in(lower_for(&of, "", candidate, &plan), what);
-  int64_t bytes = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
-  planc_plan_free(plan);
-  return bytes;
-}
-
 static void check_against_plan(planc_problem *of, const planc_candidate *candidate, const char *what) {
   planc_evaluator evaluator = pl_evaluator_of(of);
   planc_simulation simulation;
@@ -154,7 +144,7 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   s.plan = plan;
   ck_assert_int_le(plan->body.n, 1 << 12);
   ok_in(planc_simulate(plan, &(planc_simulate_options){.visitor = note, .user = &s}, &simulation), what);
-  int64_t host = least_on_host(*of, candidate, what);
+  int64_t host = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
   ok_in(evaluator.live(&evaluator, candidate, &live), what);
   ok_in(evaluator.peak(&evaluator, candidate, &peak), what);
   ok_in(evaluator.time(&evaluator, candidate, &ns), what);
