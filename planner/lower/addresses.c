@@ -143,29 +143,30 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc
 }
 
 static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                    int64_t room, const device_items *device, int64_t *out_bytes);
-static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes);
-static void put_lowest(const device_items *device);
+                                    int64_t room, int64_t base, const device_items *device, int64_t *out_bytes);
+static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
+                                 int64_t *out_bytes);
+static int64_t put_lowest(const device_items *device);
 
 /* With places kept so that copies need not wait; where that has no room without. */
 static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
                                   const device_items *device, int64_t *out_bytes) {
   pl_item *as_they_are;
-  put_lowest(device);
+  const int64_t base = put_lowest(device);
   PLANC_TRY(PL_NEW(arena, &as_they_are, device->n));
   memcpy(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are);
   PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
   bool keeps = memcmp(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are) != 0;
-  PLANC_TRY(place_or_search(arena, s, cache, room, device, out_bytes));
+  PLANC_TRY(place_or_search(arena, s, cache, room, base, device, out_bytes));
   if (*out_bytes <= room || !keeps) return NULL;
   memcpy(device->items, as_they_are, (size_t)device->n * sizeof *as_they_are);
-  return place_or_search(arena, s, cache, room, device, out_bytes);
+  return place_or_search(arena, s, cache, room, base, device, out_bytes);
 }
 
 static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                    int64_t room, const device_items *device, int64_t *out_bytes) {
+                                    int64_t room, int64_t base, const device_items *device, int64_t *out_bytes) {
   PLANC_TRY(place_device(arena, s, cache, device, out_bytes));
-  return *out_bytes > room ? place_within(arena, room, device, out_bytes) : NULL;
+  return *out_bytes > room ? place_within(arena, room, base, device, out_bytes) : NULL;
 }
 
 static int32_t horizon_of(const device_items *device) {
@@ -175,20 +176,18 @@ static int32_t horizon_of(const device_items *device) {
   return horizon;
 }
 
-static bool lives_always(const pl_item *item, int32_t horizon) {
-  return item->bytes > 0 && item->spans[0].start == 0 && item->spans[0].end == horizon;
-}
-
-/* What lives all the time lies below all else: that takes nothing from anybody, and leaves fewer to place. */
-static void put_lowest(const device_items *device) {
+/* What lives all the time lies below all else: that takes nothing from anybody, and leaves fewer to place. How much
+ * that is. */
+static int64_t put_lowest(const device_items *device) {
   int64_t top = 0;
   int32_t horizon = horizon_of(device);
   for (int32_t i = 0; i < device->n; i++) {
     pl_item *item = &device->items[i];
-    if (!lives_always(item, horizon)) continue;
+    if (item->bytes <= 0 || item->spans[0].start > 0 || item->spans[0].end < horizon) continue;
     item->address = top;
     top = pl_add_saturate(top, pl_align_up(item->bytes, PLANC_ALIGNMENT));
   }
+  return top;
 }
 
 /* The items that addresses are searched for. */
@@ -197,13 +196,12 @@ typedef struct item_part {
   int32_t *source, n;
 } item_part;
 
-static int64_t keep_what_stays(const device_items *device, pl_item *items);
 static planc_status make_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out);
 
-/* Complete search, for a while, for the large items alone. What lives all the time has the lowest addresses, and the
- * many small ones get what is left between large ones. Where that is not within the room all keep the addresses that
- * they have. */
-static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes) {
+/* Complete search, for a while, for the large items alone. What lies below `base` stays there, and the many small ones
+ * get what is left between large ones. Where that is not within the room all keep the addresses that they have. */
+static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
+                                 int64_t *out_bytes) {
   enum { PER_ITEM = 20000, MOST_VISITS = 20000000, SMALL = 1024 };
   const int64_t large = pl_max(room / SMALL, 1);
   item_part part;
@@ -211,7 +209,9 @@ static planc_status place_within(pl_arena *arena, int64_t room, const device_ite
   int64_t visits = pl_min((int64_t)PER_ITEM * device->n, MOST_VISITS), top;
   pl_verdict verdict;
   PLANC_TRY(PL_NEW(arena, &items, device->n));
-  int64_t base = keep_what_stays(device, items);
+  memcpy(items, device->items, (size_t)device->n * sizeof *items);
+  for (int32_t i = 0; i < device->n; i++)
+    if (items[i].address >= base) items[i].address = PLANC_BLANK;
   PLANC_TRY(make_large(arena, items, device->n, large, &part));
   if (base >= room || part.n == 0) return NULL;
   PLANC_TRY(pl_placement_search(part.items, NULL, part.n, (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT, &visits,
@@ -229,22 +229,6 @@ static bool states_any(const planc_schedule *s) {
   for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++)
     if (planc_schedule_residencies(s)[r].address != PLANC_BLANK && !planc_schedule_is_away(s, r)) return true;
   return false;
-}
-
-/* `items` are those of the device, of which only what lives all the time keeps its address, the lowest; how much that
- * takes. */
-static int64_t keep_what_stays(const device_items *device, pl_item *items) {
-  int64_t base = 0;
-  int32_t horizon = horizon_of(device);
-  for (int32_t i = 0; i < device->n; i++) {
-    pl_item *item = &items[i];
-    *item = device->items[i];
-    if (lives_always(item, horizon))
-      base = pl_max(base, item->address + pl_align_up(item->bytes, PLANC_ALIGNMENT));
-    else
-      item->address = PLANC_BLANK;
-  }
-  return base;
 }
 
 /* Of the items without addresses. */
