@@ -119,7 +119,7 @@ def metered(made):
 
 def recorded_row(name, make):
     with tempfile.TemporaryDirectory() as folder:
-        recorded = Recorded(make, folder)
+        recorded = Recorded(make, folder, effort=1)
         graph, made = recorded.graph, make()
         for _ in range(2):
             made.step(*arguments_of(made.example)())
@@ -130,8 +130,8 @@ def recorded_row(name, make):
                 "true_parameters": parameters(made), "flops": flops, "flops_but_biases": flops - biases,
                 "counted_flops": counted_flops(made), "made_bytes": sum(s.bytes for s in storages if s.maker),
                 "true_made_bytes": metered(made), "peak_bytes": liveness_peak(graph), "planned_bytes": told["peak_bytes"],
-                "metered_bytes": Run(make, path).metered - graph.outside_bytes,
-                "plain_bytes": Run(make).metered - graph.outside_bytes}
+                "metered_bytes": Run(make, path, metered=True).metered - graph.outside_bytes,
+                "plain_bytes": Run(make, metered=True).metered - graph.outside_bytes}
 
 
 def recorded_rows(options):
@@ -178,7 +178,7 @@ def outcome(recorded, plain, policy, share):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ours = Run(recorded.make, made[0])
+            ours = Run(recorded.make, made[0], metered=True)
     except planc_torch.FollowError as error:
         return f"refused: {str(error).split(': ', 1)[-1]}", None
     part = (ours.metered - recorded.graph.outside_bytes) / made[1]["peak_bytes"]
@@ -194,7 +194,7 @@ def followed_rows(options):
     rows = []
     for name, make in chosen(options, FOLLOWED).items():
         with tempfile.TemporaryDirectory() as folder:
-            recorded, plain = Recorded(make, folder), Run(make)
+            recorded, plain = Recorded(make, folder, effort=1), Run(make)
             for policy in options.policies.split(","):
                 for share in SHARES:
                     what, part = outcome(recorded, plain, policy, share)

@@ -37,21 +37,26 @@ def without_addresses():
     return mock.patch.object(Memory, "can_place", lambda memory, wanted: False)
 
 
-def under(test, patched, name):
-    """The same tests with something else in a place of planc_torch's."""
+def under(test, patched, name, **others):
+    """The same tests with something else in a place of planc_torch's, and other members."""
     def set_up(self):
         patch = patched()
         patch.start()
         self.addCleanup(patch.stop)
 
-    return type(test.__name__ + name, (test,), {"setUp": set_up})
+    return type(test.__name__ + name, (test,), {"setUp": set_up, **others})
 
+
+FEW_PLANS = {"PLANS": [("auto", 60), ("superneurons", 70)], "FEWEST": 10}
 
 if MODULE:  # else test_torch_follow.py runs in Python alone as it is
     PlanTestAlone, BetweenTestAlone, HardTestAlone = (
-        under(test, in_python_alone, "InPythonAlone") for test in (follow.PlanTest, follow.BetweenTest, follow.HardTest))
-    PlanTestAnywhere, BetweenTestAnywhere = (
-        under(test, without_addresses, "Anywhere") for test in (follow.PlanTest, follow.BetweenTest))
+        under(follow.PlanTest, in_python_alone, "InPythonAlone", **FEW_PLANS),
+        under(follow.BetweenTest, in_python_alone, "InPythonAlone"),
+        # That one is with the extension and without in any case.
+        under(follow.HardTest, in_python_alone, "InPythonAlone", test_memory_that_its_user_has_stays=None))
+    PlanTestAnywhere, BetweenTestAnywhere = (under(follow.PlanTest, without_addresses, "Anywhere", **FEW_PLANS),
+                                             under(follow.BetweenTest, without_addresses, "Anywhere"))
 
 
 @needs_extension

@@ -133,7 +133,7 @@ class FirstTest(FollowTest):
             for policy, share in (("auto", 60), ("auto", 0), ("naive", 0)):
                 with self.subTest(name, policy=policy, share=share):
                     path, summary = self.planned(recorded, policy, share)
-                    ours = Run(make, path)
+                    ours = Run(make, path, metered=True)
                     self.assert_same(ours, plain, name)
                     self.assertEqual((ours.told, ours.followed.left, ours.counts["left"]), ([], {}, 0))
                     numbers = sum(size for size in recorded.graph.sizes() if size <= NUMBER)

@@ -40,7 +40,7 @@ class StepsTest(unittest.TestCase):
         made = recorded.planned(policy, recorded.plain_bytes * share // 100)
         if made is None:
             return False
-        ours = Run(recorded.make, made[0])
+        ours = Run(recorded.make, made[0], metered=True)
         self.assertIsNone(first_difference(ours, plain))
         self.assertEqual(over(recorded, ours, made[1]["peak_bytes"]), 0)
         self.assertEqual(ours.told, [])

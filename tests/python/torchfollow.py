@@ -1,6 +1,7 @@
 """What tests and benchmarks of planc_torch share: steps (torchsteps.py, steps_*.py) recorded, planned, run and compared."""
 
 import atexit
+import contextlib
 import gc
 import json
 import os
@@ -35,10 +36,11 @@ def planc(*arguments):
 
 class Recorded:
     """A recorded step, its graph and plans, in a folder. The device has no memory but for the plan's, so that a budget is
-    the arena's; launching is free, so that small ops are worth something."""
+    the arena's; launching is free, so that small ops are worth something. How good a plan is matters to nobody who follows
+    it: with the least effort it is found soonest."""
 
-    def __init__(self, make, folder):
-        self.make, self.folder = make, folder
+    def __init__(self, make, folder, effort=0):
+        self.make, self.folder, self.effort = make, folder, effort
         self.plans, self.leasts = {}, {}
         step = make()
         self.graph = planc_torch.StepGraph(planc_torch.record(step.step, arguments_of(step.example), "cpu"), make.__name__)
@@ -59,7 +61,8 @@ class Recorded:
 
     def plan(self, policy, budget):
         path = os.path.join(self.folder, f"{policy}-{budget}.plan")
-        done = planc("plan", self.path, "--device", self.device, "--policy", policy, "--budget", budget, "--json", "-o", path)
+        done = planc("plan", self.path, "--device", self.device, "--policy", policy, *self.effort_of(policy), "--budget", budget,
+                     "--json", "-o", path)
         if done.returncode not in (0, 1):
             raise RuntimeError(done.stderr)
         return (path, json.loads(done.stdout)) if done.returncode == 0 else None
@@ -70,9 +73,12 @@ class Recorded:
         return self.leasts[policy]
 
     def find_least(self, policy):
-        rows = json.loads(planc("compare", self.path, "--device", self.device, "--policies", policy, "--budget", "1T",
-                                "--json").stdout)["rows"]
+        rows = json.loads(planc("compare", self.path, "--device", self.device, "--policies", policy, *self.effort_of(policy), "--budget",
+                                "1T", "--json").stdout)["rows"]
         return rows[0]["least_budget"]
+
+    def effort_of(self, policy):
+        return ("--effort", self.effort) if policy in ("auto", "priced") else ()
 
 
 def tensors_of(value):
@@ -85,15 +91,18 @@ def numbers_of(value):
 
 class Run:
     """A few iterations of a step, and all that comes of them. `between(made, i)` is called before iteration i and may give
-    another step and other arguments; what the steps and it return is kept."""
+    another step and other arguments; what the steps and it return is kept. Where it is `metered`, `peaks` are the most bytes
+    in each iteration, which takes several times as long."""
 
-    def __init__(self, make, plan=None, between=None, iterations=ITERATIONS):
+    def __init__(self, make, plan=None, between=None, iterations=ITERATIONS, metered=False):
         self.made = make()
         torch.manual_seed(7)
         self.followed = planc_torch.follow(plan, self.made.step) if plan else self.made.step
         self.kept, self.peaks, self.told = [], [], []
-        METER.seen = {}
-        gc.collect()  # what other runs have left goes now, and not while it is counted
+        self.meter = METER if metered else None
+        if metered:
+            METER.seen = {}
+            gc.collect()  # what other runs have left goes now, and not while it is counted
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -114,15 +123,16 @@ class Run:
         args = arguments_of(self.made.example)()
         if between:
             args = between(self, i, args)
-        with METER.counting():
+        with self.meter.counting() if self.meter else contextlib.nullcontext():
             result = self.followed(*args)
-        self.peaks.append(METER.peak)
+        if self.meter:
+            self.peaks.append(self.meter.peak)
         self.kept.append((tensors_of(result), numbers_of(result)))
 
     @property
     def metered(self):
         """The most that a step took, but for the first one, which makes what persists."""
-        return max(self.peaks[1:], default=0)
+        return max(self.peaks[1:])
 
 
 def over(recorded, run, peak_bytes):

@@ -77,7 +77,14 @@ class Meter(TorchDispatchMode):
         return new
 
     def bytes(self):
-        self.seen = {cdata: seen for cdata, seen in self.seen.items() if not seen.expired()}
-        storages = (STORAGE._new_with_weak_ptr(seen.cdata) for seen in self.seen.values())
         only_says = plain_calls().only_says if plain_calls() else lambda storage: False
-        return sum(storage.nbytes() for storage in storages if storage is not None and not only_says(storage))
+        total, gone = 0, []
+        for cdata, seen in self.seen.items():
+            storage = STORAGE._new_with_weak_ptr(seen.cdata)
+            if storage is None:
+                gone.append(cdata)
+            elif not only_says(storage):
+                total += storage.nbytes()
+        for cdata in gone:
+            del self.seen[cdata]
+        return total
