@@ -212,8 +212,7 @@ static planc_status find_with_fixed(pl_priced *p, int32_t n_searches) {
   return status;
 }
 
-/* --- One search, from the bound on ----------------------------------------------------------------------------------
- */
+/* --- One search, from the bound on -------------------------------------------------------------------------------- */
 
 static planc_status find(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails) {
   p->work = work;
@@ -285,8 +284,7 @@ static planc_status certify(pl_priced *p, const pl_bound_model *model) {
   return NULL;
 }
 
-/* --- What comes out -------------------------------------------------------------------------------------------------
- */
+/* --- What comes out ----------------------------------------------------------------------------------------------- */
 
 static planc_status finish(pl_priced *p) {
   /* A bound beside the code of algorithms that this plan may not have is none. */

@@ -38,14 +38,13 @@ typedef struct pl_priced_best {
   int64_t budget;    /* of the device, that was looked at when it was found */
   int64_t ns;        /* of a period; INT64_MAX: nothing fits yet */
 } pl_priced_best;
+void pl_priced_best_free(pl_priced_best *best);
 
 /* What the bound tells of an order within the budget. */
 typedef struct pl_priced_bound {
   int64_t ns;                    /* no plan in the order is faster; INT64_MAX: it is not known yet */
   const pl_bound_shares *shares; /* by gap of the bound, of the plan that its prices pay for */
 } pl_priced_bound;
-
-void pl_priced_best_free(pl_priced_best *best);
 
 enum { PL_PRICED_ORDERS = 2 }; /* the graph's, and with updates as early as can be */
 
