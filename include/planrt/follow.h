@@ -135,9 +135,9 @@ planc_status planrt_follow_leave(planrt_follow *follow, bool made);
 /* Ends the iteration. USAGE when calls are missing and the plan was not left. */
 planc_status planrt_follow_end(planrt_follow *follow);
 
-/* Between two iterations: gives what persists its memory and data back, one buffer or all of them, for the user to read
- * and write. Of what the framework has, at any time: calls that are not the plan's and take it come after all copies of
- * it. */
+/* Gives what persists its memory and data back, one buffer or all of them, for the user to read and write: between two
+ * iterations; within one it may have memory alone (planrt_follow_is_lost). Of any buffer that the framework has the
+ * stream of calls then waits for the copies, so that calls that are not the plan's may use it. */
 planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
 planc_status planrt_follow_bring_all(planrt_follow *follow);
 /* Whether a buffer has its data in the framework's memory for good, or the framework does not know it yet. */

@@ -73,11 +73,11 @@ static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, way_change *out);
 
-/* Some changes are as the bound has it, some are any, some are about where time is lost. Of the others, where too much
- * is needed, most have something more leave; where all fits, something comes back, and mostly something else leaves for
- * it. */
+/* One change in AS_BOUND is to ways of the plan that the bound's prices pay for. Of KINDS others the first LOST are
+ * about where time is lost, and those from there to ANY are any. Of the rest, where too much is needed, most have
+ * something more leave; where all fits, something comes back, and mostly something else leaves for it. */
 static void change_some(pl_auto_search *s, way_change *out) {
-  enum { AS_BOUND = 8, KINDS = 8, ANY = 4, LEAVES = 2, LOST = 2 };
+  enum { AS_BOUND = 8, KINDS = 8, LOST = 2, ANY = 4, LEAVES = 2 };
   *out = (way_change){.n = 0};
   if (s->shares && random_below(s, AS_BOUND) == 0 && change_as_bound(s, out)) return;
   int32_t kind = random_below(s, KINDS);
@@ -120,11 +120,11 @@ static void keep_inputs(pl_auto_search *s, int32_t gap, way_change *out) {
 
 static uint8_t way_as_bound(pl_auto_search *s, const pl_auto_gap *gap);
 
-/* One to several neighbors, in the order in which they begin, each spent in a way as often as the plan spends it so
- * that the bound's prices pay for. That may be far from where the search is, with many that are otherwise: one alone
- * would not be better. False where all are so among those that are looked at. */
+/* Gives one, two, four or eight gaps, in the order in which they begin, ways drawn from the shares that they have in
+ * the plan that the bound's prices pay for. Several at once, since that plan may be far from where the search is: one
+ * gap alone would not be better. False where those that are looked at have the drawn ways already. */
 static bool change_as_bound(pl_auto_search *s, way_change *out) {
-  enum { POWERS = 4, LOOKS = 4 };
+  enum { POWERS = 4, LOOKS = 4 /* gaps for each that is to change */ };
   _Static_assert((1 << (POWERS - 1)) + PL_AUTO_MOST_INPUTS <= MOST_CHANGED, "the last of them has place for its tails");
   int32_t most = 1 << random_below(s, POWERS), first = random_below(s, s->n_candidates);
   for (int32_t k = 0; k < LOOKS * most && k < s->n_candidates && out->n < most; k++) {

@@ -22,7 +22,7 @@ typedef struct pl_auto_gap {
   int32_t buffer, version;
   int32_t from, to; /* positions of the uses; to <= from: it goes on into the next period. -1: the user has it until
                        then, who feeds it to another op than the first, and there is nothing to decide */
-  int32_t of_bound; /* which of the bound's model it is, -1 = none */
+  int32_t of_bound; /* the gap of the bound's model that it is, -1 = none: what is fed, and tails */
   int64_t bytes;    /* with alignment */
   int64_t in_ns, out_ns; /* of its copies; no time out: the user holds it */
   bool open[PL_AUTO_N_WAYS];

@@ -40,7 +40,7 @@ typedef struct pl_auto_search {
   int64_t *price;                /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
   const int64_t *first_price;    /* as it is at the beginning */
   int64_t least_raise;           /* what a price rises by at least */
-  const pl_bound_shares *shares; /* by gap of the bound, borrowed; NULL: it tells of none */
+  const pl_bound_shares *shares; /* by gap of the bound (of_bound), borrowed; NULL: no change goes by them */
   int64_t in_price, out_price;   /* of a ns of a link: parts of a ns */
   int64_t ideal_ns, least_ns;    /* no period is shorter */
   uint8_t *ways, *best, *kept;   /* by gap: now, of the fastest that fit, and scratch */
@@ -63,9 +63,11 @@ typedef struct pl_auto_search {
 planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out);
 enum { PL_AUTO_ANY_WAY = -1 };
-/* From when the search begins next, a gap that is no tail has this way, which it is open for, or any. */
+/* From the next pl_auto_search_in on, a gap that is no tail is spent in that way and no other, or in any
+ * (PL_AUTO_ANY_WAY). The gap is open for the way. */
 void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way);
-/* Begins in so many bytes, with the present ways; what was found before is forgotten. With tails, if they may stay. */
+/* Begins anew in `room` bytes, with the present ways but for those that are fixed; what was found before is forgotten.
+ * `tails`: whether tails may stay. */
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails);
 /* From then on, whether tails may stay; as the gaps were made with. */
 void pl_auto_search_allow_tails(pl_auto_search *s, bool tails);
@@ -75,7 +77,8 @@ void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
 /* From where everything stays. Ways are judged one by one as long as that takes at most `most_work`; beyond that, as
  * for large graphs from the beginning, many are taken at once. */
 void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
-/* By so many changes, whether they are kept or not, at first such that are slower by up to a part of the ideal time. */
+/* By so many changes, whether they are kept or not. At first one that is slower may be kept where it loses about one
+ * part in `first_part` of the ideal time, later on less. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
 /* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
 void pl_auto_judge(pl_auto_search *s);

@@ -1,4 +1,4 @@
-/* Searches with ways that are fixed (priced_search.h). */
+/* Searches in which the ways of some gaps are fixed (pl_priced_search_fixed in priced_search.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +7,17 @@
 #include "util/math.h"
 
 typedef struct weighed_gap {
-  pl_signed_wide weight; /* bytes times time */
+  pl_signed_wide weight; /* bytes times ns */
   int32_t gap;
 } weighed_gap;
 
 typedef struct fixed_search {
   pl_priced *p;
   weighed_gap *gaps; /* the heaviest first */
-  int32_t n_gaps, n_left, n_faster;
-  uint8_t *ways; /* by gap: those that were found last, when that was faster */
+  int32_t n_gaps;
+  int32_t n_left;   /* searches that may still be made */
+  int32_t n_faster; /* of this round through the gaps, searches that found what is faster */
+  uint8_t *ways;    /* by gap: of the last search that found what is faster */
 } fixed_search;
 
 static planc_status weigh_gaps(fixed_search *f);
@@ -41,6 +43,7 @@ static int by_weight(const void *left, const void *right) {
   return (a->gap > b->gap) - (a->gap < b->gap);
 }
 
+/* How long a gap is between its two uses, by the times of the ops alone. */
 static int64_t time_of(const pl_auto_gap *gap, const int64_t *before, int32_t n) {
   int64_t ns = before[gap->to] - before[gap->from + 1];
   return pl_auto_gap_wraps(gap) ? ns + before[n] : ns;
@@ -83,11 +86,11 @@ static planc_status go_through(fixed_search *f) {
 
 static planc_status search_with(fixed_search *f, int32_t gap, int way) {
   pl_auto_search *s = &f->p->search;
-  int64_t before_ns = f->p->best_ns;
+  int64_t before_ns = f->p->best.ns;
   f->n_left--;
   pl_auto_search_fix(s, gap, way);
   PLANC_TRY(pl_priced_search(f->p));
-  if (f->p->best_ns < before_ns) {
+  if (f->p->best.ns < before_ns) {
     f->n_faster++;
     memcpy(f->ways, s->best, (size_t)f->p->gaps.n);
   } else {

@@ -10,38 +10,92 @@
 #include "planner/choose/sub_batch.h"
 #include "util/math.h"
 
-/* How often the search goes on for less or more room, with how many changes of those of the first time. */
+/* How often the search goes on in less or more room behind its first changes, and with how many. */
 enum {
   TIMES = 12,
-  FEW_TIMES = 4, /* where there are few changes in one */
-  FEW = 1000,
-  LATER = 8
+  LONGER = 3,   /* while nothing fits, so many times as often */
+  LATER = 8,    /* one in so many of the first changes is made again each time */
+  FEW = 1000,   /* with fewer first changes, as for large graphs, where a search begins matters most: */
+  FEW_TIMES = 4 /* each time it begins anew, which takes long, so that it does less often */
 };
+/* A change may lose at first that part of the ideal time (pl_auto_search_improve); less where a search goes on from
+ * what it has found, so that it does not go far from there. */
+enum { FIRST_PART = 2000, LATER_PART = 8000 };
+/* Where much runs again a rehearsal takes many times its work: a search ends with so many steps of its work as well. */
+enum { MOST_STEPS = 12 };
 
+static planc_status search_rooms(pl_priced *p, int64_t n_changes);
 static planc_status try_found(pl_priced *p, bool *out_holds);
 
+planc_status pl_priced_search(pl_priced *p) {
+  pl_auto_search *s = &p->search;
+  const pl_priced_work *work = p->work;
+  pl_auto_search_in(s, p->room, p->tails == PL_TAILS_FIRST);
+  s->most_steps = s->rehearsal.steps + MOST_STEPS * work->changes + work->start;
+  pl_auto_search_start(s, p->has_room ? work->start : 0);
+  if (!p->has_room) return NULL;
+  const int64_t of_one = pl_rehearsal_work(&s->rehearsal);
+  const int64_t n_changes = pl_min(work->changes / of_one, work->of_candidate * s->n_candidates);
+  s->most_steps = s->rehearsal.steps + MOST_STEPS * n_changes * of_one;
+  PLANC_TRY(search_rooms(p, n_changes));
+  return p->best.ns < INT64_MAX ? NULL : try_found(p, &(bool){false});
+}
+
 static void tell_done(const pl_priced *p, int64_t done_ppm) {
-  int64_t others_ns = p->evaluator->problem->terms.beat_ns, own_ns = p->best_ns;
+  int64_t others_ns = p->evaluator->problem->terms.beat_ns, own_ns = p->best.ns;
   int64_t fastest_ns = others_ns > 0 && others_ns < own_ns ? others_ns : own_ns;
   pl_tell_asked(p->watch, "priced", done_ppm, fastest_ns < INT64_MAX ? fastest_ns : 0);
 }
 
-/* The room that the search is without: as much as placement wastes. */
+/* Placement may need more than the search counts with: so it goes on without some of the room. All are bytes. */
 typedef struct room_step {
-  int64_t lacking, step, finest;
+  int64_t lacking;  /* that the search is without */
+  int64_t step;     /* by which that changes next, */
+  int64_t finest;   /* at least */
   int64_t too_much; /* nothing is found without so much */
-  bool bracketed;   /* it has been as much as it can be at least once */
-  int32_t n_more;   /* how often it has been more until then */
-  int32_t missed;   /* how often in turn nothing was found */
+  bool bracketed;   /* less has been wanted at least once: the step is halved from then on */
+  int32_t n_more;   /* how often more has been wanted until then */
+  int32_t missed;   /* how often in turn nothing has been found */
 } room_step;
 
-/* More where what is found does not hold, a few times by as much and then by twice that, until it is enough, or nothing
- * is found; then by halves: what is found in much less room at once is slower. Where nothing is found it is too much
- * only if that is so again, in a longer search. */
+static void step_room(room_step *room, bool found, bool holds);
+
+/* Once something holds in all of the room, it goes on there as long as that finds what is faster. */
+static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
+  enum { FINEST = 128 }; /* of the room: larger steps at once find what is slower */
+  pl_auto_search *s = &p->search;
+  const bool begins_anew = n_changes < FEW, first_will_do = p->evaluator->problem->terms.first_will_do;
+  const int32_t times = begins_anew ? FEW_TIMES : TIMES;
+  room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
+  int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
+  tell_done(p, 0);
+  pl_auto_search_improve(s, n_changes, FIRST_PART);
+  if (p->tails != PL_TAILS_NEVER) pl_auto_search_allow_tails(s, true);
+  for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {
+    if (p->best.ns < INT64_MAX && first_will_do) break;
+    bool found = pl_auto_search_found(s), holds = false;
+    if (found) PLANC_TRY(try_found(p, &holds));
+    tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
+    bool holds_in_all = holds && room.lacking == 0;
+    bool is_no_faster = holds_in_all && s->best_score.ns >= held_ns;
+    if (is_no_faster || !pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
+    if (holds_in_all) held_ns = s->best_score.ns;
+    step_room(&room, found, holds);
+    pl_auto_search_without(s, pl_min(room.lacking, p->room));
+    if (begins_anew || !found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
+    pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
+  }
+  return NULL;
+}
+
+/* The search is to be without more where what it has found does not hold, and without less where that holds or nothing
+ * is found. More comes in small steps, which double after every few, since what is found in much less room at once is
+ * slower; once less has been wanted, steps are halved. One search that finds nothing decides nothing: the next one,
+ * which is longer, is in the same room, and only if that finds nothing either the room lacks too much. */
 static void step_room(room_step *room, bool found, bool holds) {
-  enum { TOO_MUCH = 2, ALIKE = 3 };
+  enum { MOST_MISSED = 2, ALIKE = 3 };
   bool less = holds || !found;
-  if (!found && ++room->missed < TOO_MUCH) return;
+  if (!found && ++room->missed < MOST_MISSED) return;
   if (!found) room->too_much = room->lacking;
   room->missed = 0;
   room->bracketed |= less;
@@ -53,43 +107,6 @@ static void step_room(room_step *room, bool found, bool holds) {
   if (!room->bracketed && ++room->n_more % ALIKE == 0) room->step *= 2;
 }
 
-/* Once something holds in all of the room, it goes on there as long as that finds what is faster; where nothing has
- * been found that fits, for longer. Where much runs again a rehearsal takes many times its work: the search ends with
- * so many steps as well. */
-planc_status pl_priced_search(pl_priced *p) {
-  enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3, MOST_STEPS = 12 };
-  pl_auto_search *s = &p->search;
-  const planc_terms *terms = &p->evaluator->problem->terms;
-  pl_auto_search_in(s, p->room, p->tails == PL_TAILS_FIRST);
-  s->most_steps = s->rehearsal.steps + MOST_STEPS * p->work->changes + p->work->start;
-  pl_auto_search_start(s, p->has_room ? p->work->start : 0);
-  if (!p->has_room) return NULL;
-  int64_t n_changes =
-      pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
-  int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
-  s->most_steps = s->rehearsal.steps + MOST_STEPS * n_changes * pl_rehearsal_work(&s->rehearsal);
-  room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
-  int64_t held_ns = INT64_MAX;
-  tell_done(p, 0);
-  pl_auto_search_improve(s, n_changes, FIRST_PART);
-  if (p->tails != PL_TAILS_NEVER) pl_auto_search_allow_tails(s, true);
-  for (int32_t k = 0; k < times || (p->best_ns == INT64_MAX && k < LONGER * times); k++) {
-    if (p->best_ns < INT64_MAX && terms->first_will_do) break;
-    bool found = pl_auto_search_found(s), holds = false;
-    if (found) PLANC_TRY(try_found(p, &holds));
-    tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
-    bool holds_in_all = holds && room.lacking == 0;
-    if ((holds_in_all && s->best_score.ns >= held_ns) || !pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps)
-      break;
-    if (holds_in_all) held_ns = s->best_score.ns;
-    step_room(&room, found, holds);
-    pl_auto_search_without(s, pl_min(room.lacking, p->room));
-    if (n_changes < FEW || !found) pl_auto_search_start(s, n_changes < FEW ? p->work->start : 0);
-    pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
-  }
-  return p->best_ns < INT64_MAX ? NULL : try_found(p, &(bool){false});
-}
-
 planc_status pl_priced_make(const planc_problem *problem, const void *choice, pl_walk_room room, planc_candidate *out) {
   const pl_priced_choice *of = choice;
   pl_walk walk;
@@ -98,57 +115,63 @@ planc_status pl_priced_make(const planc_problem *problem, const void *choice, pl
   return pl_walk_absences(&walk, &of->absences);
 }
 
+static planc_status state_found(pl_priced *p, pl_priced_best *out);
+static planc_status judge(const pl_priced *p, pl_priced_best *next, bool *out_has_places);
 static planc_status compact(const pl_priced *p, planc_candidate *candidate, planc_taken *taken);
 
-/* Places and simulates what the search has found, or else has least beyond the room, and keeps it if it is the fastest
- * that fits: that may fit all the same, with less workspace, or with moves. It holds if it is that and needs none, or
- * takes no more time than the search has it either: where memory is short ops may wait for the places that they are
- * given. */
+/* States what the search has found, or else has least beyond the room, and keeps it if it is the fastest that fits. It
+ * holds if it is that and has places, or takes hardly more time than the search has it either: where memory is short
+ * ops may wait for the places that they are given. */
 static planc_status try_found(pl_priced *p, bool *out_holds) {
-  enum { NEAR = 200, FAR = 10 };
-  int64_t found_ns = p->search.best_score.ns;
-  const planc_evaluator *evaluator = p->evaluator;
-  pl_priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed - p->gaps.n_tails};
-  planc_candidate next = {0};
-  planc_taken taken = {.fits = false};
-  pl_arena memory = {0};
-  bool fits_host = true;
-  planc_status status = pl_auto_search_state(&p->search, &memory, &choice.absences);
-  if (status) {
-    pl_arena_free(&memory);
-    return status;
-  }
-  for (int32_t b = 0; b < p->gaps.trace->n_buffers; b++)
-    choice.n_kept += choice.absences.until[b] > planc_order_last(p->gaps.order, b);
-  const pl_walk_room room = {pl_auto_search_found(&p->search) ? p->search.rehearsal.limit : PL_ROOM_NONE,
-                             PL_RECEIVES_LATE};
-  status = pl_priced_make(evaluator->problem, &choice, room, &next);
+  enum { NEAR = 200 }; /* half a percent */
+  const int64_t found_ns = p->search.best_score.ns;
+  pl_priced_best next = {.budget = p->problem.terms.budgets[PLANC_MEMORY_DEVICE], .ns = INT64_MAX};
+  bool has_places = false;
+  planc_status status = state_found(p, &next);
   p->n_simulated++;
-  if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
-  bool has_places = taken.fits;
-  if (!status && !has_places && found_ns - found_ns / FAR < p->best_ns) status = compact(p, &next, &taken);
-  if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
-  taken.fits = taken.fits && fits_host && planc_is_within(&evaluator->problem->terms, taken.peak_bytes);
-  bool is_best = !status && taken.fits && taken.period_ns < p->best_ns;
-  if (is_best) {
-    planc_candidate_free(p->best);
-    *p->best = next;
-    next = (planc_candidate){0};
-    pl_arena_free(&p->of_best_memory);
-    p->of_best_memory = memory;
-    memory = (pl_arena){0};
-    p->of_best = choice;
-    p->budget_of_best = p->problem.terms.budgets[PLANC_MEMORY_DEVICE];
-    p->best_ns = taken.period_ns;
-    p->room_of_best = room;
-  }
-  planc_candidate_free(&next);
-  pl_arena_free(&memory);
-  *out_holds = (is_best && has_places) || (taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR));
+  if (!status) status = judge(p, &next, &has_places);
+  bool is_best = !status && next.ns < p->best.ns;
+  bool is_near = next.ns < INT64_MAX && next.ns <= pl_add_saturate(found_ns, found_ns / NEAR);
+  pl_priced_best slower = is_best ? p->best : next;
+  if (is_best) p->best = next;
+  pl_priced_best_free(&slower);
+  *out_holds = (is_best && has_places) || is_near;
   return status;
 }
 
-/* Places it with moves, if it has no places without. */
+void pl_priced_best_free(pl_priced_best *best) {
+  planc_candidate_free(&best->candidate);
+  pl_arena_free(&best->memory);
+}
+
+static planc_status state_found(pl_priced *p, pl_priced_best *out) {
+  pl_priced_choice *choice = &out->choice;
+  bool found = pl_auto_search_found(&p->search);
+  *choice = (pl_priced_choice){.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed - p->gaps.n_tails};
+  out->room = (pl_walk_room){found ? p->search.rehearsal.limit : PL_ROOM_NONE, PL_RECEIVES_LATE};
+  PLANC_TRY(pl_auto_search_state(&p->search, &out->memory, &choice->absences));
+  for (int32_t b = 0; b < p->gaps.trace->n_buffers; b++)
+    choice->n_kept += choice->absences.until[b] > planc_order_last(p->gaps.order, b);
+  return pl_priced_make(p->evaluator->problem, choice, out->room, &out->candidate);
+}
+
+/* Places and simulates it, with moves where it has no places without, unless it would have to be much faster than the
+ * search has it: finding moves takes long. The time stays INT64_MAX where it does not fit. */
+static planc_status judge(const pl_priced *p, pl_priced_best *next, bool *out_has_places) {
+  enum { MUCH = 10 };
+  const planc_evaluator *evaluator = p->evaluator;
+  const int64_t found_ns = p->search.best_score.ns;
+  planc_taken taken = {.fits = false};
+  bool fits_host = true;
+  PLANC_TRY(evaluator->simulate(evaluator, &next->candidate, NULL, NULL, &taken));
+  *out_has_places = taken.fits;
+  if (!taken.fits && found_ns - found_ns / MUCH < p->best.ns) PLANC_TRY(compact(p, &next->candidate, &taken));
+  if (taken.fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, &next->candidate), &fits_host));
+  if (taken.fits && fits_host && planc_is_within(&evaluator->problem->terms, taken.peak_bytes))
+    next->ns = taken.period_ns;
+  return NULL;
+}
+
 static planc_status compact(const pl_priced *p, planc_candidate *candidate, planc_taken *taken) {
   const planc_evaluator *evaluator = p->evaluator;
   bool fits;
@@ -157,9 +180,9 @@ static planc_status compact(const pl_priced *p, planc_candidate *candidate, plan
 }
 
 planc_status pl_priced_receive(pl_priced *p) {
-  PLANC_TRY(pl_walk_receive(p->evaluator, pl_priced_make, &p->of_best, p->best, &p->room_of_best));
-  if (p->room_of_best.reception == PL_RECEIVES_LATE) return NULL;
-  return p->evaluator->time(p->evaluator, p->best, &p->best_ns);
+  PLANC_TRY(pl_walk_receive(p->evaluator, pl_priced_make, &p->best.choice, &p->best.candidate, &p->best.room));
+  if (p->best.room.reception == PL_RECEIVES_LATE) return NULL;
+  return p->evaluator->time(p->evaluator, &p->best.candidate, &p->best.ns);
 }
 
 planc_status pl_priced_start_walk(pl_walk *walk, const planc_problem *problem, bool early, pl_walk_room room,

@@ -4,10 +4,14 @@
 
 #include "planner/auto/auto_search.h"
 
-/* How much is done at an effort, counted in what the search goes through (pl_rehearsal_work), in changes for each gap,
- * and in values of the bound. */
+/* How much is done at an effort. Work of the search is that of pl_rehearsal_work, work of the bound is counted in ops
+ * and gaps of its model for each value. */
 typedef struct pl_priced_work {
-  int64_t start, changes, of_candidate, bound, most_values;
+  int64_t start;        /* work to find where to begin */
+  int64_t changes;      /* work of the first changes from there, */
+  int64_t of_candidate; /* and most such changes for each gap that is worth one */
+  int64_t bound;        /* work of the ascent that finds the first prices, */
+  int64_t most_values;  /* and most values of it */
 } pl_priced_work;
 
 /* When tails (auto_gaps.h) may stay. */
@@ -25,9 +29,28 @@ typedef struct pl_priced_choice {
   int32_t n_kept; /* buffers that stay behind their last use for what is computed again */
 } pl_priced_choice;
 
+/* The fastest that has been found and fits. */
+typedef struct pl_priced_best {
+  planc_candidate candidate;
+  pl_priced_choice choice; /* that it states, in `memory` */
+  pl_arena memory;
+  pl_walk_room room; /* that it was stated in */
+  int64_t budget;    /* of the device, that was looked at when it was found */
+  int64_t ns;        /* of a period; INT64_MAX: nothing fits yet */
+} pl_priced_best;
+void pl_priced_best_free(pl_priced_best *best);
+
+/* What the bound tells of an order within the budget. */
+typedef struct pl_priced_bound {
+  int64_t ns;                    /* no plan in the order is faster; INT64_MAX: it is not known yet */
+  const pl_bound_shares *shares; /* by gap of the bound, of the plan that its prices pay for */
+} pl_priced_bound;
+
+enum { PL_PRICED_ORDERS = 2 }; /* the graph's, and with updates as early as can be */
+
 typedef struct pl_priced {
-  planc_problem problem;            /* that nobody watches: */
-  const planc_watch *watch;         /* is looked at here alone */
+  planc_problem problem;            /* the caller's, without its watch: */
+  const planc_watch *watch;         /* only this policy asks it whether to go on, and tells it of progress */
   const planc_evaluator *evaluator; /* of the problem */
   pl_arena arena;
   planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
@@ -39,17 +62,11 @@ typedef struct pl_priced {
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;
   pl_auto_search search;
-  planc_candidate *best; /* the caller's */
-  pl_priced_choice of_best;
-  pl_arena of_best_memory;
-  int64_t budget_of_best; /* that was looked at */
-  pl_walk_room room_of_best;
-  int64_t best_ns; /* INT64_MAX: nothing fits yet */
+  pl_priced_best best;
   int64_t n_judged;
   int32_t n_simulated;
-  bool early;                       /* the order that is looked at */
-  int64_t bound_ns[2];              /* by order: no plan in it is faster; INT64_MAX: it is not looked at */
-  const pl_bound_shares *shares[2]; /* by order: of the plan that this bound pays for */
+  bool early;                               /* the order that is looked at */
+  pl_priced_bound bounds[PL_PRICED_ORDERS]; /* by order: [early] is of the present one */
 } pl_priced;
 
 /* Starts a walk over the job's rounds in its order, or with updates as early as can be. */
@@ -57,12 +74,12 @@ planc_status pl_priced_start_walk(pl_walk *walk, const planc_problem *problem, b
                                   planc_candidate *out);
 /* Searches, from a search that is set up, and keeps what is the fastest that fits. */
 planc_status pl_priced_search(pl_priced *p);
-/* The same again and again, each time with the way of one more gap fixed, the gaps that take most memory for most time
- * first: fixed it stays where that finds what is faster. It ends with n_fixed searches, or when none of the last round
- * through all gaps has found anything. */
+/* Searches again and again, each time with the way of one more gap fixed, the gaps that take most memory for most time
+ * first. A way stays fixed if that search finds what is faster than all before. It ends after n_fixed searches, or when
+ * a round through all gaps has found nothing faster. */
 planc_status pl_priced_search_fixed(pl_priced *p);
-/* Of the best, when its memory for what other replicas send is opened: what comes after, of another order or more
- * effort, must be faster than that. */
+/* Decides for the best when memory for what other replicas send to it is opened, and times it so: what is found later
+ * must be faster than that. */
 planc_status pl_priced_receive(pl_priced *p);
 /* States a choice (pl_priced_choice). */
 planc_status pl_priced_make(const planc_problem *problem, const void *choice, pl_walk_room room, planc_candidate *out);

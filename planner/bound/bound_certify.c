@@ -23,7 +23,7 @@ static const double FIRST_RADIUS = 0.3, LEAST_RADIUS = 0.01, NEXT_RADIUS = 0.1, 
 typedef struct kept_cut {
   double height; /* without prices, by its slopes */
   float *slopes; /* by position and slot (pl_bound_slopes), of the value in parts of the ideal time */
-  uint8_t *ways; /* by gap */
+  uint8_t *ways; /* by gap: of the decisions that are least at the cut's prices (pl_bound_way) */
 } kept_cut;
 
 typedef struct certifier {
@@ -251,7 +251,8 @@ static void find_mean(certifier *c) {
   }
 }
 
-/* What is rounded down stays. */
+/* Shares are rounded down, and together they are no more than the whole though weights are reals that add up to
+ * about 1. */
 static void find_shares(const certifier *c, pl_bound_shares *out) {
   int32_t left = PL_BOUND_WHOLE;
   memset(out, 0, (size_t)c->model->n_gaps * sizeof *out);

@@ -148,7 +148,8 @@ static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, co
                                  int64_t *out_bytes);
 static int64_t put_lowest(const device_items *device);
 
-/* With places kept so that copies need not wait; where that has no room without. */
+/* With places that are kept so that copies need not wait (kept_places.h); without them where that needs more than the
+ * room. */
 static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
                                   const device_items *device, int64_t *out_bytes) {
   pl_item *as_they_are;
@@ -169,6 +170,7 @@ static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, pl
   return *out_bytes > room ? place_within(arena, room, base, device, out_bytes) : NULL;
 }
 
+/* The position at which the last item ends. */
 static int32_t horizon_of(const device_items *device) {
   int32_t horizon = 0;
   for (int32_t i = 0; i < device->n; i++)
@@ -176,8 +178,8 @@ static int32_t horizon_of(const device_items *device) {
   return horizon;
 }
 
-/* What lives all the time lies below all else: that takes nothing from anybody, and leaves fewer to place. How much
- * that is. */
+/* What lives all the time gets addresses from 0 on: below it nothing else finds a place at any time, so that it is in
+ * nobody's way there, and fewer are left to search addresses for. Returns the address where it ends. */
 static int64_t put_lowest(const device_items *device) {
   int64_t top = 0;
   int32_t horizon = horizon_of(device);
@@ -192,27 +194,33 @@ static int64_t put_lowest(const device_items *device) {
 
 /* The items that addresses are searched for. */
 typedef struct item_part {
-  pl_item *items; /* without addresses, sizes rounded up */
-  int32_t *source, n;
+  pl_item *items;  /* without addresses, sizes rounded up */
+  int32_t *source; /* by item: which one of all it is */
+  int32_t n;
 } item_part;
 
-static planc_status make_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out);
+static planc_status collect_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out);
 
-/* Complete search, for a while, for the large items alone. What lies below `base` stays there, and the many small ones
- * get what is left between large ones. Where that is not within the room all keep the addresses that they have. */
+/* Complete search for the large items alone, which ends undecided after so many visits. What lies below `base` stays
+ * there, and the small items, which are many and take little, are placed between the large ones then. Where not all
+ * find a place within the room they keep the addresses that they have. */
 static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
                                  int64_t *out_bytes) {
-  enum { PER_ITEM = 20000, MOST_VISITS = 20000000, SMALL = 1024 };
+  enum {
+    SMALL = 1024, /* part of the room that a small item is less than */
+    VISITS_PER_ITEM = 20000,
+    MOST_VISITS = 20000000
+  };
   const int64_t large = pl_max(room / SMALL, 1);
   item_part part;
   pl_item *items;
-  int64_t visits = pl_min((int64_t)PER_ITEM * device->n, MOST_VISITS), top;
+  int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * device->n, MOST_VISITS), top;
   pl_verdict verdict;
   PLANC_TRY(PL_NEW(arena, &items, device->n));
   memcpy(items, device->items, (size_t)device->n * sizeof *items);
   for (int32_t i = 0; i < device->n; i++)
     if (items[i].address >= base) items[i].address = PLANC_BLANK;
-  PLANC_TRY(make_large(arena, items, device->n, large, &part));
+  PLANC_TRY(collect_large(arena, items, device->n, large, &part));
   if (base >= room || part.n == 0) return NULL;
   PLANC_TRY(pl_placement_search(part.items, NULL, part.n, (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT, &visits,
                                 &verdict));
@@ -231,8 +239,8 @@ static bool states_any(const planc_schedule *s) {
   return false;
 }
 
-/* Of the items without addresses. */
-static planc_status make_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out) {
+/* Those of at least `large` bytes among the items without addresses. */
+static planc_status collect_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out) {
   *out = (item_part){.n = 0};
   PLANC_TRY(PL_NEW(arena, &out->items, n));
   PLANC_TRY(PL_NEW(arena, &out->source, n));

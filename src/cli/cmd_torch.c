@@ -158,18 +158,25 @@ static void add_arguments(words *to, const prog_arguments *arguments) {
   add(to, NULL);
 }
 
+static planc_status refuse_beside(const prog_arguments *arguments, const char *option, const char *const *useless);
+
 /* Nothing is planned, and nothing written, where a plan is only held against the step; and where a graph is all that is
  * made there is no plan. */
 static planc_status refuse_planning(const prog_arguments *arguments) {
-  static const char *const planning[] = {"budget", "host-budget", "effort", "output", "graph", "batches", "json"};
-  enum { OF_A_PLAN = 4 };
-  bool checks = prog_option_given(arguments, "check"), is_of_batches = prog_option_given(arguments, "batches");
-  size_t n = checks ? sizeof planning / sizeof *planning : is_of_batches ? OF_A_PLAN : 0;
-  for (size_t i = 0; i < n; i++)
-    if (prog_option_given(arguments, planning[i]))
-      return planc_error(PLANC_USAGE, "--%s makes no plan and has no use for --%s", checks ? "check" : "batches",
-                         planning[i]);
-  if (is_of_batches && !prog_option_given(arguments, "graph"))
+  static const char *const beside_check[] = {"budget", "host-budget", "effort", "output",
+                                             "graph",  "batches",     "json",   NULL};
+  static const char *const beside_batches[] = {"budget", "host-budget", "effort", "output", NULL};
+  if (prog_option_given(arguments, "check")) return refuse_beside(arguments, "check", beside_check);
+  if (!prog_option_given(arguments, "batches")) return NULL;
+  PLANC_TRY(refuse_beside(arguments, "batches", beside_batches));
+  if (!prog_option_given(arguments, "graph"))
     return planc_error(PLANC_USAGE, "--batches makes a graph; name its file with --graph");
+  return NULL;
+}
+
+static planc_status refuse_beside(const prog_arguments *arguments, const char *option, const char *const *useless) {
+  for (; *useless; useless++)
+    if (prog_option_given(arguments, *useless))
+      return planc_error(PLANC_USAGE, "--%s makes no plan and has no use for --%s", option, *useless);
   return NULL;
 }

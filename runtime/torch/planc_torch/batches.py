@@ -13,7 +13,8 @@ from .step_graph import kind_of
 
 
 def covering(fit, values):
-    """Of what calls work in, which goes by no law: as it is, else in proportion to the batch, so that it covers all of them."""
+    """The law of a workspace, as a fixed part and one per sample. Where it follows none, a part per sample that covers it at all batches
+    that were recorded."""
     try:
         return fit.law(values, "scratch")
     except CannotExport:

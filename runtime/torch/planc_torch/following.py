@@ -159,9 +159,8 @@ class Followed:
         """Brings everything home; from then on the step runs without a plan."""
         if self.is_open:
             self.home()
-            self.iteration.gate.close()
-            self.iteration.memory.close()
-            self.iteration.gate.open()
+            with self.iteration.gate.closed():
+                self.iteration.memory.close()
             self.is_open = False
             self.seen.remove(self.iteration)
 
@@ -221,7 +220,7 @@ def follow(path, step, addresses=None):
     It falls back, which is to run the rest of a step as without a plan, where a call is not the recorded one (another shape or
     type, another tensor, more calls or fewer), where the step raises or starts a thread, and where another thread runs a
     followed step. Results are the same; a PlanNotFollowed warning says why. BudgetNotHeld warns of memory that PyTorch cannot take
-    away. DroppedTensor is raised where the step keeps or reads what the plan has dropped, FollowError where another thread wants what
-    is the step's and the step waits for that thread, where the plan cannot be
-    followed here, or memory cannot be had, and ValueError where the file is none of a recorded step."""
+    away. DroppedTensor is raised where the step keeps or reads what the plan has dropped, FollowError where the plan cannot be
+    followed here or memory cannot be had, and in another thread where that wants what is the step's while the step waits for it, and
+    ValueError where the file is none of a recorded step."""
     return Followed(path, step, addresses)

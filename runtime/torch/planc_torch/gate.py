@@ -1,8 +1,8 @@
 """Keeps other threads from the tensors of a step while it follows its plan, which takes their memory away between any two calls.
 
 Who wants them waits until the step is over or has left its plan, and is let through before the next one begins, which waits in turn
-until they are used no more. Another thread is given a moment for what else it may want, so that one that logs all weights takes one
-step's end and not one for each.
+until they are used no more. A thread that has used one is given a moment for the next, so that one that logs all weights has to wait
+for the end of one step and not of one for each weight.
 """
 
 import threading
@@ -11,8 +11,12 @@ from contextlib import contextmanager
 
 from .library import FollowError
 
-PATIENCE, SHORT = 30, 1  # seconds in which a step makes no call; the short ones where it may well be that none of its is wanted
-LINGER, AT_MOST = 0.001, 0.05  # seconds from one visit to the next, and all of them together
+# Seconds in which a step makes no call, after which it is taken to wait for the thread that waits for it: more than calls and
+# loading a batch take; SHORT where the thread may want nothing of the step's, and nothing is lost by letting it pass.
+PATIENCE, SHORT = 30, 1
+# Seconds that a step waits for another visit after one, and for all of them together: little beside a step.
+LINGER, AT_MOST = 0.001, 0.05
+LOOK = 0.1  # seconds from one look at the step's progress to the next
 
 
 class Gate:
@@ -21,9 +25,11 @@ class Gate:
     def __init__(self, progress):
         self.progress = progress
         self.free = threading.Condition()
-        self.is_closed, self.visitors, self.waiting, self.due = False, 0, 0, 0
-        self.is_in_doubt = False  # who may want none of the step's has waited for nothing, until it is opened
-        self.last = 0.0  # when the last visitor went
+        self.is_closed = False
+        self.visitors, self.waiting = 0, 0  # visits that are under way, and threads that wait for theirs
+        self.due = 0  # of those that waited when it was opened, how many have not passed yet: the next step waits for them
+        self.is_in_doubt = False  # until it is opened again: who may want none of the step's need not wait
+        self.last = 0.0  # when the last visitor of another thread went; 0 where none did since it was closed
 
     def close(self):
         """By the thread that runs the step: nobody passes until it is opened."""
@@ -43,8 +49,18 @@ class Gate:
             self.free.notify_all()
 
     @contextmanager
+    def closed(self):
+        """Within, it is closed; whatever fails there, nobody waits for ever behind it."""
+        self.close()
+        try:
+            yield
+        finally:
+            self.open()
+
+    @contextmanager
     def visit(self, name, is_guest):
-        """Within, the gate is not closed. `name`: whose memory is wanted, None where that is not known; `is_guest`: by another thread than the steps'."""
+        """Within, the gate is not closed. `name`: whose memory is wanted, None where it may be none of the step's; `is_guest`: by
+        another thread than the steps'."""
         with self.free:
             self.wait(name)
             self.visitors += 1
@@ -61,7 +77,7 @@ class Gate:
         self.waiting += 1
         try:
             while self.is_closed and not (name is None and self.is_in_doubt):
-                self.free.wait(0.1)
+                self.free.wait(LOOK)
                 if self.progress() != seen:
                     seen, since = self.progress(), time.monotonic()
                 elif name is None and time.monotonic() > since + SHORT:

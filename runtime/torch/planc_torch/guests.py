@@ -1,5 +1,6 @@
-"""Threads that the program starts, from the import of this package on: they see what they call, as the thread that follows steps does,
-so that none reads memory that a plan has taken away."""
+"""Threads that the program starts, from the import of this package on: what they call is seen, as that of the thread that follows
+steps is, so that none reads memory that a plan has taken away. A thread sees calls by a mode that it has to enter itself, so that
+threading.Thread.start is replaced for the whole process; threads of other libraries, and earlier ones, are not seen."""
 
 import threading
 
@@ -9,7 +10,7 @@ def start(thread):
     run = thread.run
 
     def seen():
-        from .following import SEEN  # what it takes is loaded where it is used
+        from .following import SEEN  # not above: the import of the package alone would load all of it
         with SEEN.hosting():
             run()
 
@@ -17,5 +18,5 @@ def start(thread):
     return START(thread)
 
 
-START = threading.Thread.start
+START = threading.Thread.start  # Python's own, for threads of this package
 threading.Thread.start = start

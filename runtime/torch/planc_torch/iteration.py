@@ -21,8 +21,8 @@ class Iteration:
         self.plain = self.memory.plain  # makes the calls that are as recorded, if there is an extension
         self.unmade = Unmade(self)
         self.at, self.within, self.reason = 0, False, None
-        self.in_between = None  # where, and how the first call there differs that was let pass as one that makes what persists
-        self.is_making = False  # the step was left while an optimizer made its state
+        self.in_between = None  # the place of calls that were let pass last, and what differs in the first of them
+        self.is_making = False  # the step was left where what persists was not all there yet; the first step may be, untold
         self.gate = Gate(lambda: self.at)  # closed while the step follows the plan
         self.asked = None  # why another thread wants the step to be left
 
@@ -57,8 +57,11 @@ class Iteration:
 
     def end(self):
         """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
+        with self.gate.closed():
+            return self.end_alone()
+
+    def end_alone(self):
         ghosts, is_through = {}, False
-        self.gate.close()
         try:
             if self.reason is None:
                 self.unmade.leave_out_rest()
@@ -75,7 +78,6 @@ class Iteration:
             finally:
                 ghosts = self.memory.end(not is_through)
                 self.memory.refill(ghosts)
-                self.gate.open()
         return ghosts
 
     # --- Calls --------------------------------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ class Iteration:
         self.refuse({self.memory.dropped_in(tensor) for tensor in tensors} - {None})
 
     def refuse_lost(self, function, args, kwargs):
-        """What is overwritten as a whole is there again."""
+        """Refuses a call that reads what has no data; what it overwrites as a whole has data from then on."""
         memory = self.memory
         again = {id(tensor) for tensor, is_read in written(function, args, kwargs)
                  if not is_read and tensor.numel() * tensor.element_size() >= storage_in(tensor).nbytes()}
@@ -165,9 +167,9 @@ class Iteration:
         memory.lost -= {memory.buffer_in(tensor) for tensor, _ in written(function, args, kwargs)}
 
     def refuse(self, buffers):
-        for buffer in sorted(buffers):
-            raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the plan has "
-                                "dropped it. Record a step that does so")
+        if buffers:
+            raise DroppedTensor(f"{self.memory.names[min(buffers)]} is read once more than when the step was recorded, and the plan "
+                                "has dropped it. Record a step that does so")
 
     def other(self, function, args, kwargs, given, differs):
         """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
@@ -189,6 +191,7 @@ class Iteration:
         return result
 
     def let_pass(self, differs):
+        """Where the recorded call does not come after all, the first of those that came instead tells why."""
         if not self.in_between or self.in_between[0] != self.at:
             self.in_between = self.at, differs
 

@@ -89,7 +89,7 @@ class Memory:
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
         self.lost = set()  # buffers that have memory and no data, since the plan was left where it has them overwritten next
-        self.is_seen = False  # all that persists, when the last step ended
+        self.is_seen = False  # whether all that persists had been seen when the last step ended
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
         self.take_memory = self.make_resizable = lambda *_: False
@@ -109,6 +109,7 @@ class Memory:
         self.has_addresses = self.can_place(addresses)
         if self.plain:
             self.begin_plain(module)
+        # Where it begins, and its bytes.
         self.arena = (self.plain.placing["arena"], self.follower.arena_bytes()) if self.has_addresses else (0, 0)
         if self.has_addresses:
             self.follower.place(self.arena[0])
@@ -147,16 +148,27 @@ class Memory:
     def dropped_in(self, tensor):
         return self.dropped.get(storage_in(tensor)._cdata)
 
+    def planned_in(self, tensor):
+        """The buffer that a tensor is, or was until the plan dropped it."""
+        buffer = self.buffer_in(tensor)
+        return self.dropped_in(tensor) if buffer is None else buffer
+
     def name_among(self, tensors):
-        """Of one of them that is the plan's."""
-        buffers = [buffer for tensor in tensors for buffer in (self.buffer_in(tensor), self.dropped_in(tensor)) if buffer is not None]
-        return self.names[buffers[0]] if buffers else None if not self.is_seen else "a tensor that the step has made"
+        """What to call those that has_any has found; None where they may be none of the step's."""
+        buffers = [buffer for buffer in map(self.planned_in, tensors) if buffer is not None]
+        if buffers:
+            return self.names[buffers[0]]
+        return "a tensor that the step has made" if self.is_seen else None
 
     def has_any(self, tensors):
         """Whether one is the plan's, was, lies in its arena, or may be what persists and has not been seen yet."""
+        if not self.is_seen:
+            return bool(tensors)
+        return any(self.planned_in(tensor) is not None or self.is_in_arena(tensor) for tensor in tensors)
+
+    def is_in_arena(self, tensor):
         start, size = self.arena
-        return tensors and not self.is_seen or any(self.buffer_in(tensor) is not None or self.dropped_in(tensor) is not None or
-                   size and 0 <= address_of(storage_in(tensor)) - start < size for tensor in tensors)
+        return size > 0 and 0 <= address_of(storage_in(tensor)) - start < size
 
     def bind(self, buffer, tensor):
         """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""

@@ -11,6 +11,8 @@ from .calls import described, is_within_an_optimizer, storage_in, tensors_on, wr
 
 
 class Unmade:
+    """`iteration`: whose step it is. What persists is unmade until the plan has seen it."""
+
     def __init__(self, iteration):
         self.iteration, self.memory, self.calls = iteration, iteration.memory, iteration.calls
         self.copies = set()  # buffers of gradients that are copies, which are made in the place of the next call
@@ -82,8 +84,9 @@ class Unmade:
 
     # --- Gradients ----------------------------------------------------------------------------------------------------
 
-    def taken_over(self, call):
-        """Of a call that adds what a backward pass made to a gradient that is not there yet: both buffers, else None."""
+    def addition_in(self, call):
+        """Of a call that adds what a backward pass made to a gradient that is not there yet: the buffers of what it adds and of the
+        gradient. None of other calls."""
         gradients = [buffer for buffer in self.buffers(call.writes) if self.is_unmade(buffer)]
         added = [buffer for buffer in self.buffers(call.given) if buffer not in gradients]
         if call.updates or len(gradients) != 1 or len(added) != 1 or added[0] in self.memory.lasting:
@@ -91,13 +94,14 @@ class Unmade:
         return (added[0], gradients[0]) if self.memory.bytes[added[0]] == self.memory.bytes[gradients[0]] else None
 
     def can_be_taken_over(self, call):
-        """What is made again, or of which something is, stays what it is."""
-        parts = self.taken_over(call)
+        """A tensor that a later call is run again to make, or is run again from, cannot become a gradient."""
+        parts = self.addition_in(call)
         return parts is None or parts[0] in self.memory.storages and parts[0] not in self.again
 
     def take_over(self, call):
-        """What else a call would have taken stays, unless an optimizer made the call: who does without it may have the tensor."""
-        parts, memory = self.taken_over(call), self.memory
+        """Of a call that is left out: what it would have added becomes the gradient. Where it is another call, what it would have taken
+        stays in memory, unless an optimizer made the call, since whoever did without the call may have kept the tensor."""
+        parts, memory = self.addition_in(call), self.memory
         if parts:
             memory.rename(*parts)
         elif not call.updates and not self.copies.intersection(self.buffers(call.writes)):
@@ -114,12 +118,12 @@ class Unmade:
         if len(given) != 1 or not self.memory.lacks() or is_within_an_optimizer():
             return False
         buffer = self.memory.buffer_in(given[0])
-        at = None if buffer is None else self.find(lambda call: (self.taken_over(call) or (None,))[0] == buffer)
+        at = None if buffer is None else self.find(lambda call: (self.addition_in(call) or (None,))[0] == buffer)
         return at is not None and self.leave_out(at)
 
     def know_begun(self, call):
-        """What other calls have written is what the one writes that is left out, in the same order: where it is not, a later
-        call tells."""
+        """Binds what a call that is left out would have written to what calls in between have written, in order and by bytes. Where
+        that is a wrong guess, a later call differs and the step leaves the plan."""
         for buffer in filter(self.is_unmade, self.buffers(call.writes)):
             tensor = next((t for t in self.begun if storage_in(t).nbytes() == self.memory.bytes[buffer]), None)
             if tensor is not None:
@@ -161,7 +165,7 @@ class Unmade:
         if function._schema.is_mutable:
             self.begun += [t for t in self.written(function, args, kwargs) if memory.buffer_in(t) is None]
             return result
-        made, gradient = tensors_on(memory.device, result), self.taken_over(self.calls[self.iteration.at])[1]
+        made, gradient = tensors_on(memory.device, result), self.addition_in(self.calls[self.iteration.at])[1]
         if len(made) == 1 and memory.buffer_in(made[0]) is None and memory.bind(gradient, made[0]) is None:
             self.copies.add(gradient)
         else:
