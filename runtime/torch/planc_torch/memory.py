@@ -177,7 +177,7 @@ class Memory:
             return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
         if buffer in self.lasting and (is_shared(storage) or not (
-                can_be_emptied(storage) or self.make_resizable(storage))):
+                self.make_resizable(storage) or can_be_emptied(storage))):
             self.pinned.add(buffer)
             self.staying.add(self.names[buffer])
         if HANDED_OUT.has(storage):
