@@ -126,8 +126,9 @@ class BatchesTest(unittest.TestCase):
 
             return SimpleNamespace(step=step, example=lambda n: (torch.randn(n, 16), torch.randint(0, 10, (n,))))
 
-        returned = {"nothing": lambda made, loss, y: None, "the loss": lambda made, loss, y: loss, "a number": lambda made, loss, y: loss.item(),
-                    "a copy": lambda made, loss, y: loss.detach().clone(), "all": lambda made, loss, y: (made, loss),
+        returned = {"nothing": lambda made, loss, y: None, "the loss": lambda made, loss, y: loss,
+                    "a number": lambda made, loss, y: loss.item(), "a copy": lambda made, loss, y: loss.detach().clone(),
+                    "all": lambda made, loss, y: (made, loss),
                     "a share": lambda made, loss, y: (made.argmax(1) == y).float().mean()}
         for name, returns in returned.items():
             for zeroed in ((False,), (True,), (True, True)):
