@@ -104,6 +104,42 @@ class BatchesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return int(done.stdout.split('"peak_bytes":')[1].split(",")[0])
 
+    def test_it_is_planned_in_rounds(self):
+        """Whatever a step returns, makes of its results behind the update, and does with gradients."""
+        def stepping(returns, set_to_none, at_end=False):
+            torch.manual_seed(0)
+            model, extra = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 10)), nn.Linear(16, 10)
+            update = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+            def step(x, y):
+                if not at_end:
+                    update.zero_grad(set_to_none=set_to_none)
+                    extra.zero_grad(set_to_none=set_to_none)
+                made = model(x) + extra(x)
+                loss = functional.cross_entropy(made, y)
+                loss.backward()
+                update.step()
+                if at_end:
+                    update.zero_grad(set_to_none=set_to_none)
+                    extra.zero_grad(set_to_none=set_to_none)
+                return returns(made, loss, y)
+
+            return SimpleNamespace(step=step, example=lambda n: (torch.randn(n, 16), torch.randint(0, 10, (n,))))
+
+        returned = {"nothing": lambda made, loss, y: None, "the loss": lambda made, loss, y: loss,
+                    "a number": lambda made, loss, y: loss.item(), "a copy": lambda made, loss, y: loss.detach().clone(),
+                    "all": lambda made, loss, y: (made, loss),
+                    "a share": lambda made, loss, y: (made.argmax(1) == y).float().mean()}
+        for name, returns in returned.items():
+            for zeroed in ((False,), (True,), (True, True)):
+                with self.subTest(name, zeroed=zeroed):
+                    made = stepping(returns, *zeroed)
+                    BatchGraph([graph_at(made, batch) for batch in BATCHES], BATCHES).write(os.path.join(self.folder, "step.yaml"))
+                    done = planc("plan", os.path.join(self.folder, "step.yaml"), "--batch", 12, "--sub-batch", 4, "--policy", "none",
+                                 "--device", os.path.join(ROOT, "profiles", "h100.json"), "-o", os.path.join(self.folder, "x.plan"))
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn("3 rounds of 4", done.stdout)
+
     def test_what_has_no_law_is_refused(self):
         def pairs(model, x):
             y = model(x)
@@ -115,10 +151,14 @@ class BatchesTest(unittest.TestCase):
         def larger(model, x):
             return model(x).square().mean() * (2 if len(x) > 4 else 1) + (model(x).sum() if len(x) > 4 else 0)
 
+        def always(model, x):
+            return model(x).square().mean()
+
         for loss, batches, told in ((pairs, BATCHES, "what aten.mm makes is .* not a fixed part plus one per sample"),
                                     (halves, (4, 8, 14), "a part of each sample's; let the batch size be that of a micro-batch"),
-                                    (larger, BATCHES, "the calls depend on the batch size")):
-            made = trained(lambda: nn.Linear(8, 8), loss, lambda n: torch.randn(n, 8))()
+                                    (larger, BATCHES, "the calls depend on the batch size"),
+                                    (always, BATCHES, "no tensor of the step is larger at batch 10 than at 3")):
+            made = trained(lambda: nn.Linear(8, 8), loss, lambda n: torch.randn(n if loss is not always else 4, 8))()
             with self.assertRaisesRegex(CannotExport, told):
                 BatchGraph([graph_at(made, batch) for batch in batches], batches)
 

@@ -353,7 +353,7 @@ def of_all_batches(options):
     batches = three_sizes(options.batches)
     graph = BatchGraph(recorded_at(options, batches), batches)
     graph.write(options.graph)
-    calls = len(graph.calls) - 1
+    calls = sum(call.name != END for call in graph.calls)
     if options.json:
         print(json.dumps({"planc": "torch/1", "graph": graph.name, "calls": calls, "batches": batches, "output": options.graph},
                          separators=(",", ":")))
