@@ -2,6 +2,7 @@
 """Tests of `planc torch --batches`: a graph whose sizes are laws in the batch has the tensors that the step has when it is recorded
 at any batch, plans at any, and where there is no such law a sentence says so."""
 
+import json
 import os
 import subprocess
 import sys
@@ -139,6 +140,33 @@ class BatchesTest(unittest.TestCase):
                                  "--device", os.path.join(ROOT, "profiles", "h100.json"), "-o", os.path.join(self.folder, "x.plan"))
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn("3 rounds of 4", done.stdout)
+
+    def test_gradients_are_clipped_once_behind_all_rounds(self):
+        def make():
+            torch.manual_seed(0)
+            model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 10))
+            update = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+            def step(x):
+                update.zero_grad(set_to_none=True)
+                model(x).square().mean().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                update.step()
+
+            return SimpleNamespace(step=step, example=lambda n: (torch.randn(n, 16),))
+
+        made, path = make(), os.path.join(self.folder, "x.plan")
+        BatchGraph([graph_at(made, batch) for batch in BATCHES], BATCHES).write(os.path.join(self.folder, "step.yaml"))
+        done = planc("plan", os.path.join(self.folder, "step.yaml"), "--batch", 12, "--sub-batch", 4, "--policy", "none",
+                     "--device", os.path.join(ROOT, "profiles", "h100.json"), "-o", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        self.assertIn("3 rounds of 4", done.stdout)
+        phases = {row["type"]: row["phase"] for row in rows if isinstance(row.get("op"), str)}
+        of_norms = {phase for name, phase in phases.items() if "norm" in name or name == "aten.clamp"}
+        self.assertEqual(of_norms, {"optimizer"}, "runs once for all rounds")
+        self.assertEqual(phases["aten.gelu_backward"], "backward")
 
     def test_what_has_no_law_is_refused(self):
         def pairs(model, x):

@@ -39,14 +39,29 @@ def gradients_of(recorders):
             kind_of(first.storages[s]) == "activation" and (s in read or (first.storages[s].name or "").endswith(GRADIENT))}
 
 
+def end_of_round(calls, own):
+    """Behind which call there are none but such as need nothing of a round's own but what they make: those that clip gradients, say."""
+    needed, end = set(), len(calls)
+    for n in range(len(calls) - 1, -1, -1):
+        needed = (needed | {*calls[n].reads, *calls[n].writes}) - set(calls[n].creates)
+        if own.isdisjoint(needed):
+            end = n
+    return end
+
+
 def as_in_rounds(recorder, gradients):
-    """The step's calls. Those of a round that are made behind the first update, and need nothing that updates make, come before it."""
+    """The step's calls. Those of a round that are made behind the first update, and need nothing that updates make, come before it;
+    what is made of gradients alone is done with the update."""
     calls, storages, end = recorder.calls[:-1], recorder.storages, recorder.calls[-1]
     early = [call for call in calls if call.phase != end.phase]
     own = {s for s, storage in enumerate(storages) if storage.kind == "input"}
     own |= {s for call in early for s in call.creates if s not in gradients}
-    late = []
-    for call in calls[len(early):]:
+    behind = calls[len(early):]
+    last = end_of_round(early, own)
+    late = [replace(call, phase=end.phase) for call in early[last:]]
+    own -= {s for call in late for s in call.creates}
+    del early[last:]
+    for call in behind:
         if call.updates or not call.reads or not own.issuperset(call.reads + call.writes):
             late.append(call)
             own -= set(call.writes)
