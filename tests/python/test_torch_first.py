@@ -74,6 +74,21 @@ def averaged(**options):
     return more
 
 
+def copied():
+    """Copies of the weights, in tensors that the first step makes."""
+    def more(model):
+        kept = []
+
+        def copy():
+            if not kept:
+                kept.extend(torch.empty_like(p) for p in model.parameters())
+            for mine, p in zip(kept, model.parameters()):
+                mine.copy_(p.detach())
+
+        return copy, kept
+    return more
+
+
 def hooked():
     """A hook has its gradients copied, as who uses them may keep them."""
     model, seen = Scaled(), []
@@ -114,6 +129,7 @@ FIRST = {
     "nesterov and decay": stepping(momentum(nesterov=True, weight_decay=1e-2), set_to_none=True),
     "momentum at once": stepping(momentum(foreach=True), set_to_none=True),
     "an average": stepping(adam, set_to_none=True, more=averaged()),
+    "copies": stepping(adam, set_to_none=True, more=copied()),
     "all of these": stepping(momentum(), micro=2, clip=True, more=averaged()),
 }
 if hasattr(torch.optim.swa_utils, "get_ema_multi_avg_fn"):

@@ -374,7 +374,7 @@ class HardTest(FollowTest):
 
     def test_difference_from_the_first_step_on_is_told(self):
         ours = Run(cnn, self.plan(), lambda run, i, args: tuple(a[:3] for a in args))
-        self.assertEqual(ours.counts["left"], ITERATIONS)
+        self.assertEqual((ours.counts["left"], list(ours.followed.left.values())), (ITERATIONS, [ITERATIONS]))
         self.assertEqual(len(ours.told), 1)
         self.assertIn("aten.convolution(f32[3,3,16,16]", ours.told[0])
 

@@ -46,7 +46,7 @@ class Iteration:
         """Runs the rest of the step without the plan. `made`: the call that differs has run."""
         if self.reason is None:
             call = self.calls[self.at]
-            self.is_making = self.memory.lacks() and (call.is_late or self.in_between is None)
+            self.is_making = self.memory.lacks() and call.is_late
             n = len(self.calls) - 1  # without that for the end
             place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
             at, differs = self.in_between or (None, None)
@@ -196,11 +196,12 @@ class Iteration:
             self.in_between = self.at, differs
 
     def makes_what_persists(self, function, args, kwargs, given):
-        """`given`: tensors of the device. Whoever makes something of none may make what persists at any time."""
+        """`given`: tensors of the device. Whoever makes something of none, or reads none of their elements, may make what persists at
+        any time."""
         memory = self.memory
         if not memory.lacks() or function._schema.is_mutable:
             return False
-        if not given:
+        if not touched(function, args, kwargs):
             return not draws(function)
         if not is_within_an_optimizer() or not self.unmade.come_to_update():
             return False
