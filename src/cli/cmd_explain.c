@@ -280,11 +280,11 @@ static void print_price(const explained *e, const char *what, const price *p) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
   if (!p->known) return;
   if (p->fits)
-    printf("  %s %s: no plan in such rounds is faster than %s\n", pl_size_format(e->step, a), what,
+    printf("  %s %s: no plan in this order and such rounds is faster than %s\n", pl_size_format(e->step, a), what,
            pl_time_format(p->bound.time_ns, b));
   else
-    prog_print_line(stdout, "  %s %s: no plan in such rounds fits, op %s%s takes %s", pl_size_format(e->step, a), what,
-                    p->bound.binds, cli_op_place(e->plan, p->bound.binds, place),
+    prog_print_line(stdout, "  %s %s: no plan in this order and such rounds fits, op %s%s takes %s",
+                    pl_size_format(e->step, a), what, p->bound.binds, cli_op_place(e->plan, p->bound.binds, place),
                     pl_size_format(p->bound.least_bytes, b));
 }
 

@@ -205,7 +205,7 @@ static void print_best(const frontier *f, int32_t budget) {
   if (with != budget)
     printf(", planned for %s", pl_size_format(f->budgets.bytes[with], a));
   else if (it->bound_ns > 0)
-    printf("; no plan in such rounds is faster than %s (%+.1f %%)", pl_time_format(it->bound_ns, a),
+    printf("; no plan in this order and such rounds is faster than %s (%+.1f %%)", pl_time_format(it->bound_ns, a),
            percent_over(it->period_ns, it->bound_ns));
   printf("\n");
 }

@@ -54,7 +54,7 @@ static void print_ideal(const planc_plan *plan) {
 static void print_bound(const planc_predictions *predicted) {
   char text[PL_SIZE_TEXT];
   double over = 100.0 * (double)(predicted->period_ns - predicted->bound_ns) / (double)predicted->bound_ns;
-  printf("  bound     %s, than which no plan in such rounds is faster (%+.1f %%)\n",
+  printf("  bound     %s, than which no plan in this order and such rounds is faster (%+.1f %%)\n",
          pl_time_format(predicted->bound_ns, text), over);
 }
 

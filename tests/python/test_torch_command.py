@@ -195,7 +195,7 @@ class CommandTest(unittest.TestCase):
             self.assertRegex(explained, rf"0\.aten\.mm\.\d+ \({model}, backward\)")
         self.assertNotIn("small.py", self.planc("explain", "small.plan", "--json").stdout)
         # The plan's own reserved bytes count, not those of the device's description, beside which no plan would fit.
-        self.assertRegex(explained, "more: no plan in such rounds is faster than")
+        self.assertRegex(explained, "more: no plan in this order and such rounds is faster than")
         refused = self.planc("plan", "small.yaml", "--budget", "1M", "--policy", "window", "-o", "x.plan")
         self.assertEqual(refused.returncode, 1)
         self.assertRegex(refused.stderr, r"op \S+ \(small\.py:\d+(, backward)?\) needs \d+ bytes")

@@ -240,7 +240,7 @@ ops, the iteration is the launches'.
   slow.plan: none, batch 4 in 1 round of 4
     peak      25.00 KiB of 12.00 GiB, host 0 B
     iteration 9.000 ms, ideal 0.021 ms (+41725.4 %)
-    bound     7.000 ms, than which no plan in such rounds is faster (+28.6 %)
+    bound     7.000 ms, than which no plan in this order and such rounds is faster (+28.6 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
     why       every op has its fastest algorithm
   ! planc: note: batch 4 (the graph's header)

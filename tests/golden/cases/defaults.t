@@ -5,7 +5,7 @@ standard error.
   tiny.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
@@ -18,7 +18,7 @@ standard error.
   bare.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: device h100 (the fall-back)
@@ -31,7 +31,7 @@ standard error.
   chosen.plan: vdnn-all, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ! planc: note: device k40m (the graph's header)
@@ -46,7 +46,7 @@ What is given is not named.
   here.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
 
@@ -56,7 +56,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -67,7 +67,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -79,7 +79,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
@@ -91,7 +91,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
@@ -103,7 +103,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   lenet.plan: priced, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it none was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: device k40m (the graph's header)
@@ -117,7 +117,7 @@ A budget beyond the device is planned, with a warning.
   here.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
@@ -130,7 +130,7 @@ A device is a name or a file.
   here.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
   ! planc: note: batch <N> (the graph's header)

@@ -5,11 +5,11 @@ Why a plan takes what it does. The figures of inputs/tiny.yaml can be worked out
   tiny.plan: none, batch 4 in 1 round of 4
     peak      25.00 KiB of 1.00 MiB, host 0 B
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
-    bound     0.035 ms, than which no plan in such rounds is faster (+28.6 %)
+    bound     0.035 ms, than which no plan in this order and such rounds is faster (+28.6 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
     beyond ideal: waits for copies in 0.010 ms, waits for copies out 0.010 ms, waits for launches 0.003 ms
-    256.00 KiB less: no plan in such rounds is faster than 0.035 ms
-    256.00 KiB more: no plan in such rounds is faster than 0.035 ms
+    256.00 KiB less: no plan in this order and such rounds is faster than 0.035 ms
+    256.00 KiB more: no plan in this order and such rounds is faster than 0.035 ms
   peak: 25.00 KiB live at op last.grad; largest:
         8.00 KiB  b
         8.00 KiB  b.grad
@@ -33,11 +33,11 @@ What left the device would have found no room.
   x.plan: lms, batch 64 in 1 round of 64
     peak      755.75 KiB of 800.00 KiB, host 488.00 KiB
     iteration 0.984 ms, ideal 0.319 ms (+208.6 %)
-    bound     0.327 ms, than which no plan in such rounds is faster (+201.0 %)
+    bound     0.327 ms, than which no plan in this order and such rounds is faster (+201.0 %)
     moved     490.50 KiB out, 992.50 KiB in; recomputed 0.000 ms
     beyond ideal: waits for copies in 0.168 ms, waits for copies out 0.110 ms, slowed by copies beside ops 0.001 ms, slower algorithms, smaller rounds 0.385 ms
-    200.00 KiB less: no plan in such rounds fits, op pool1.grad takes 640.00 KiB
-    200.00 KiB more: no plan in such rounds is faster than 0.322 ms
+    200.00 KiB less: no plan in this order and such rounds fits, op pool1.grad takes 640.00 KiB
+    200.00 KiB more: no plan in this order and such rounds is faster than 0.322 ms
   peak: 728.70 KiB live at op pool1.grad; largest:
       256.00 KiB  conv1.y
       256.00 KiB  d.conv1.y
@@ -62,11 +62,11 @@ What left the device would have found no room.
   y.plan: superneurons, batch 64 in 1 round of 64
     peak      729.88 KiB of 760.00 KiB, host 0 B
     iteration 0.785 ms, ideal 0.319 ms (+146.1 %)
-    bound     0.365 ms, than which no plan in such rounds is faster (+114.6 %)
+    bound     0.365 ms, than which no plan in this order and such rounds is faster (+114.6 %)
     moved     2.50 KiB out, 16.50 KiB in; recomputed 0.014 ms
     beyond ideal: waits for copies out 0.003 ms, ops that run again 0.014 ms, slowed by copies beside ops 0.001 ms, slower algorithms, smaller rounds 0.447 ms
-    190.00 KiB less: no plan in such rounds fits, op pool1.grad takes 677.16 KiB
-    190.00 KiB more: no plan in such rounds is faster than 0.339 ms
+    190.00 KiB less: no plan in this order and such rounds fits, op pool1.grad takes 677.16 KiB
+    190.00 KiB more: no plan in this order and such rounds is faster than 0.339 ms
   peak: 728.70 KiB live at op pool1.grad; largest:
       256.00 KiB  conv1.y
       256.00 KiB  d.conv1.y

@@ -4,7 +4,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   two.plan: none, batch <N> on <N> GPUs, <N> each in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)

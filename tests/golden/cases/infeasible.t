@@ -46,7 +46,7 @@ The least budget is feasible and no smaller one is.
   least.plan: none, batch 4 in 1 round of 4
     peak      25.00 KiB of 25.00 KiB, host 0 B
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
-    bound     0.035 ms, than which no plan in such rounds is faster (+28.6 %)
+    bound     0.035 ms, than which no plan in this order and such rounds is faster (+28.6 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
     why       every op has its fastest algorithm
   $ planc plan inputs/tiny.yaml --policy none --budget 25599 2>&1 | tail -n 1

@@ -4,7 +4,7 @@ The plan goes to GRAPH's name with .plan, in the current folder; -o names anothe
   a.b.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
   a.b.plan

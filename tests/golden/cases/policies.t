@@ -51,7 +51,7 @@ The sub-batch can be fixed; the last round takes what is left.
   x.plan: modnn, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       the fastest of rounds of <N> without offloading in <N> ms, <N> placed as a whole in <N> ms
   valid: tiny, modnn, peak <size> of <size>, <N> instructions

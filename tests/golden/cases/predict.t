@@ -11,7 +11,7 @@ A graph that has never run gets the times of a device's constants, or of its mod
   tiny.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: batch <N> (the graph's header)

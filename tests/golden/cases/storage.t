@@ -24,7 +24,7 @@ What the host budget has no room for goes on to storage, where the device's prof
   x.plan: vdnn-all, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>, storage <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in, <size> to storage, <size> back; recomputed <N> ms
     why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ! planc: note: p.json lists none of the graph's <N> ops: their costs are predicted

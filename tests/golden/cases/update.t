@@ -12,7 +12,7 @@ A run tells how long everything took. Where that differs by enough from what the
   new.plan: vdnn-all, batch 4 in 1 round of 4
     peak      21.00 KiB of 1.00 MiB, host 12.00 KiB
     iteration 0.077 ms, ideal 0.026 ms (+189.5 %)
-    bound     0.035 ms, than which no plan in such rounds is faster (+122.4 %)
+    bound     0.035 ms, than which no plan in this order and such rounds is faster (+122.4 %)
     moved     12.00 KiB out, 20.00 KiB in; recomputed 0.000 ms
     why       attempt 1 of 2 is the first that fits: it offloads all inputs and takes the fastest algorithms
   $ planc check new.plan
@@ -61,7 +61,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
   small.plan: vdnn-all, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ~ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy naive
@@ -76,7 +76,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
   small.plan: naive, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       all data leaves behind each op that uses it and is back for the next, <N> times; every op has its fastest algorithm
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 2K
@@ -132,7 +132,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   kept.plan: modnn, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
   $ planc check kept.plan >/dev/null && planrun exec kept.plan --verify | tail -n 1
   verified: every bit as in the reference

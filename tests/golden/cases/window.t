@@ -4,7 +4,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   best-fit.plan: window, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       scheduled within <size> of <size>, the most found that fits
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -14,7 +14,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   vmm.plan: window, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       scheduled within <size> of <size>, the most found that fits
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -24,7 +24,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   paged.plan: window, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       scheduled within <size> of <size>, the most found that fits
   $ for plan in best-fit vmm paged; do
