@@ -161,15 +161,18 @@ static void add_arguments(words *to, const prog_arguments *arguments) {
 static planc_status refuse_beside(const prog_arguments *arguments, const char *option, const char *const *useless);
 
 /* Nothing is planned, and nothing written, where a plan is only held against the step; and where a graph is all that is
- * made there is no plan. */
+ * made there is no plan. The GPU matters to both only where its kernels are recorded without it. */
 static planc_status refuse_planning(const prog_arguments *arguments) {
+  static const char *const described[] = {"device", "profile", NULL};
   static const char *const beside_check[] = {"budget", "host-budget", "effort", "output",
                                              "graph",  "batches",     "json",   NULL};
   static const char *const beside_batches[] = {"budget", "host-budget", "effort", "output", NULL};
-  if (prog_option_given(arguments, "check")) return refuse_beside(arguments, "check", beside_check);
-  if (!prog_option_given(arguments, "batches")) return NULL;
-  PLANC_TRY(refuse_beside(arguments, "batches", beside_batches));
-  if (!prog_option_given(arguments, "graph"))
+  const char *option = prog_option_given(arguments, "check") ? "check" : "batches";
+  if (!prog_option_given(arguments, option)) return NULL;
+  bool checks = strcmp(option, "check") == 0;
+  PLANC_TRY(refuse_beside(arguments, option, checks ? beside_check : beside_batches));
+  if (!prog_option_given(arguments, "fake")) PLANC_TRY(refuse_beside(arguments, option, described));
+  if (!checks && !prog_option_given(arguments, "graph"))
     return planc_error(PLANC_USAGE, "--batches makes a graph; name its file with --graph");
   return NULL;
 }

@@ -219,7 +219,8 @@ class CommandTest(unittest.TestCase):
         with open(os.path.join(self.folder, "x.plan"), "w", encoding="utf-8") as file:
             file.write("{}\n")
         for code, sentence, *more in ((3, "x.plan is not of a recorded step",), (2, "has no use for --budget", "--budget", "1G"),
-                                      (2, "has no use for --output", "-o", "y.plan"), (2, "has no use for --json", "--json")):
+                                      (2, "has no use for --output", "-o", "y.plan"), (2, "has no use for --json", "--json"),
+                                      (2, "has no use for --device", "--device", "h100")):
             with self.subTest(more):
                 done = self.planc("torch", f"{SMALL}:step", "--check", "x.plan", *more)
                 self.assertEqual((done.returncode, done.stdout, self.left()), (code, "", ["x.plan"]), done.stderr)
