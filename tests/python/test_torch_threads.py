@@ -15,7 +15,8 @@ from torchfollow import FollowTest, arguments_of, planc_torch, torch  # first: i
 from planc_torch import extension, gate
 from torchsteps import cnn, unet
 
-STEPS = 8
+STEPS = 5
+BREAK = 0.001  # seconds in which the step goes on
 
 
 def saved(tensor):
@@ -56,7 +57,7 @@ class Logger:
         self.found, self.wrong, self.done = [], [], threading.Event()
 
     def run(self):
-        while not self.done.is_set():
+        while not self.done.wait(BREAK):
             for n, p in enumerate(self.parameters):
                 try:
                     tensor = self.of(p)
