@@ -13,6 +13,7 @@ from unittest import mock
 from torchfollow import FollowTest, arguments_of, planc_torch, torch  # first: it finds a Python with PyTorch
 
 from planc_torch import extension, gate
+from planc_torch.memory import Memory
 from torchsteps import cnn, unet
 
 STEPS = 5
@@ -108,6 +109,24 @@ class ThreadTest(FollowTest):
         self.assertEqual(logger.wrong, [])
         self.assertGreater(len(logger.found), 0)
         self.assertTrue(all(bool(value.isfinite().all()) for _, value in logger.found))
+
+    def test_what_a_step_that_ends_early_has_not_used_is_there_before_they_get_in(self):
+        recorded, made, closed, refill = self.record(cnn), cnn(), [], Memory.refill
+
+        def step(images, _):
+            made.optimizer.zero_grad(set_to_none=True)
+            made.model(images)
+
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], step)
+
+        def looked_at(memory, ghosts):
+            closed.append(followed.iteration.gate.is_closed)
+            return refill(memory, ghosts)
+
+        with mock.patch.object(Memory, "refill", looked_at), self.assertWarnsRegex(planc_torch.PlanNotFollowed, "the step ended"):
+            followed(*arguments_of(made.example)())
+        followed.close()
+        self.assertEqual(closed, [True])
 
     def test_a_step_that_waits_for_such_a_thread_is_told_of(self):
         recorded, made, results = self.record(cnn), cnn(), queue.Queue()

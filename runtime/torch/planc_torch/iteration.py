@@ -45,15 +45,18 @@ class Iteration:
     def leave(self, reason, made=False):
         """Runs the rest of the step without the plan. `made`: the call that differs has run."""
         if self.reason is None:
-            call = self.calls[self.at]
-            self.is_making = self.memory.lacks() and call.is_late
-            n = len(self.calls) - 1  # without that for the end
-            place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
-            at, differs = self.in_between or (None, None)
-            self.reason = f"{place}, recorded at {call.line}: {differs if at == self.at else reason}"
-            self.memory.follower.leave(made)
-            self.memory.note_lost()
+            self.give_up_plan(reason, made)
             self.gate.open()
+
+    def give_up_plan(self, reason, made):
+        call = self.calls[self.at]
+        self.is_making = self.memory.lacks() and call.is_late
+        n = len(self.calls) - 1  # without that for the end
+        place = f"at call {self.at + 1} of {n}" if self.at < n else f"behind the last of {n} calls"
+        at, differs = self.in_between or (None, None)
+        self.reason = f"{place}, recorded at {call.line}: {differs if at == self.at else reason}"
+        self.memory.follower.leave(made)
+        self.memory.note_lost()
 
     def end(self):
         """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
@@ -69,8 +72,8 @@ class Iteration:
                 self.memory.follower.next()
                 self.memory.follower.done()
                 is_through = True
-            else:
-                self.leave("the step ended")
+            elif self.reason is None:
+                self.give_up_plan("the step ended", made=False)  # others still wait
         finally:
             self.within = False
             try:
