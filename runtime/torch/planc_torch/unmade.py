@@ -5,6 +5,17 @@ the gradient, or a copy of it does. Momentum begins as a copy of the gradient, a
 what has not been seen yet may be missing, and others write there instead. Recorded calls that only lead to such are left
 out where a later one is made, and the step is the recorded one again. What comes in between runs where all is there that it
 takes, and changes nothing that the plan has seen.
+
+Of a weight w, its gradient g, which is zeroed in place, and its momentum m:
+
+    recorded        first step
+    g.zero_()                       left out, as g is unmade
+    d = mm(x, y)    d = mm(x, y)    as recorded
+    g.add_(d)                       left out, and d is g from now on
+    m.mul_(0.9)                     left out
+                    m = clone(g)    comes in between
+    m.add_(g)                       left out
+    w.add_(m)       w.add_(m)       as recorded, and the plan sees m
 """
 
 from .calls import described, is_within_an_optimizer, storage_in, tensors_on, written
