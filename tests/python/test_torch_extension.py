@@ -47,7 +47,7 @@ def under(test, patched, name, **others):
     return type(test.__name__ + name, (test,), {"setUp": set_up, **others})
 
 
-FEW_PLANS = {"PLANS": [("auto", 60), ("superneurons", 70)], "FEWEST": 10}
+FEW_PLANS = {"PLANS": [("auto", 60), ("superneurons", 70)], "FEWEST": 8}
 
 if MODULE:  # else test_torch_follow.py runs in Python alone as it is
     PlanTestAlone, BetweenTestAlone, HardTestAlone = (
