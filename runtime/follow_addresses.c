@@ -143,19 +143,34 @@ planc_status rt_address_seat_operands(planrt_follow *f, int32_t instance, const 
   return NULL;
 }
 
-static bool is_taken(const planrt_follow *f, int64_t address, int64_t bytes) {
-  int32_t k = rt_address_first_behind(f, address);
-  return k < f->n_placed && f->addresses[f->placed[k]] < address + bytes;
-}
+static bool is_taken(const planrt_follow *f, int64_t address, int64_t bytes);
+static bool is_place_taken(const planrt_follow *f, int32_t residency);
+static bool can_be_beside(const planrt_follow *f, int32_t buffer);
 
 planc_status rt_address_seat_if_taken(planrt_follow *f, const planc_instr *instr) {
   const planc_access *access;
   if (!f->seats_late || !f->arena) return NULL;
   bool taken = instr->bytes > 0 && is_taken(f, instr->address, instr->bytes);
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, NULL, &k));)
-    taken |=
-        is_taken(f, f->places[f->plan->uses[instr->first_use + k]].address, f->trace->buffers[access->buffer].bytes);
+    taken |= !can_be_beside(f, access->buffer) && is_place_taken(f, f->plan->uses[instr->first_use + k]);
   return taken ? rt_address_seat_late(f) : NULL;
+}
+
+static bool is_taken(const planrt_follow *f, int64_t address, int64_t bytes) {
+  int32_t k = rt_address_first_behind(f, address);
+  return k < f->n_placed && f->addresses[f->placed[k]] < address + bytes;
+}
+
+static bool is_place_taken(const planrt_follow *f, int32_t residency) {
+  const rt_followed_place *place = &f->places[residency];
+  return is_taken(f, place->address, f->trace->buffers[place->buffer].bytes);
+}
+
+/* A number for which nothing needs to be moved, as it may as well be beside the arena until a call uses it: PyTorch
+ * makes one ahead of what clears gradients. */
+static bool can_be_beside(const planrt_follow *f, int32_t buffer) {
+  enum { NUMBER = 16 };
+  return f->seats_late && f->trace->buffers[buffer].bytes <= NUMBER;
 }
 
 /* --- Memory that a call takes ------------------------------------------------------------------------------------- */
@@ -176,8 +191,11 @@ planc_status rt_address_find_rooms(planrt_follow *f, const planc_instr *instr, c
   if (!f->arena) return NULL;
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, uses, &k));) {
     if (access->write < 0 || !rt_follow_makes(f, access) || (wanted && !is_among(wanted, n, access->buffer))) continue;
-    f->room_buffers[rooms->n] = access->buffer;
-    PLANC_TRY(rt_address_for(f, uses[k], &f->room_addresses[rooms->n++]));
+    int64_t *address = &f->room_addresses[rooms->n];
+    f->room_buffers[rooms->n++] = access->buffer;
+    *address = RT_NOTHING;
+    if (!can_be_beside(f, access->buffer) || !is_place_taken(f, uses[k]))
+      PLANC_TRY(rt_address_for(f, uses[k], address));
   }
   if (instr->bytes == 0 || f->left) return NULL;
   PLANC_TRY(vacate(f, RT_NOTHING, instr->address, instr->bytes));
