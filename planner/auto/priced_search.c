@@ -60,7 +60,8 @@ typedef struct room_step {
 
 static void step_room(room_step *room, bool found, bool holds);
 
-/* Once something holds in all of the room, it goes on there as long as that finds what is faster. */
+/* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
+ * long, what is needed at least may leave less than a step: they become as fine as addresses are. */
 static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   enum { FINEST = 128 }; /* of the room: larger steps at once find what is slower */
   pl_auto_search *s = &p->search;
@@ -80,6 +81,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     bool is_no_faster = holds_in_all && s->best_score.ns >= held_ns;
     if (is_no_faster || !pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
     if (holds_in_all) held_ns = s->best_score.ns;
+    if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
     step_room(&room, found, holds);
     pl_auto_search_without(s, pl_min(room.lacking, p->room));
     if (begins_anew || !found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
