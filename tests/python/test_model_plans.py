@@ -77,6 +77,17 @@ class Plans(unittest.TestCase):
             if gpus == 8:
                 self.assertRegex(may["explanation"], "; without swaps$")
 
+    def test_what_fits_in_less_fits_in_more(self):
+        """Also where what an op needs leaves little of the memory, of which addresses need some."""
+        graph = os.path.join(ROOT, "tests/data/tight/mixed.yaml")
+        options = ("--device", "k40m", "--policy", "priced", "--effort", 0)
+        rows = json.loads(run("planc", "compare", graph, "--device", "k40m", "--policies", "priced", "--effort", 0, "--budget", "1T",
+                              "--json"))["rows"]
+        for more in (0, 279, 837, 1116, 1674, 8928):
+            with self.subTest(more):
+                summary = self.plan(graph, *options, "--budget", rows[0]["least_budget"] + more)
+                self.assertLessEqual(summary["peak_bytes"], rows[0]["least_budget"] + more)
+
     def test_a_device_without_limit_has_no_budget(self):
         graph = os.path.join(GRAPHS, "lenet-digits.yaml")
         times = {json.loads(run("planc", "compare", graph, "--device", "k40m", "--batch", 64, "--gpus", 4, "--policies", "ideal",
