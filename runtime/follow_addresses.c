@@ -167,7 +167,7 @@ static bool is_place_taken(const planrt_follow *f, int32_t residency) {
 }
 
 /* A number for which nothing needs to be moved, as it may as well be beside the arena until a call uses it: PyTorch
- * makes one ahead of what clears gradients. */
+ * makes one ahead of what clears gradients. As large as planc_torch takes a number to be (memory.py). */
 static bool can_be_beside(const planrt_follow *f, int32_t buffer) {
   enum { NUMBER = 16 };
   return f->seats_late && f->trace->buffers[buffer].bytes <= NUMBER;

@@ -167,9 +167,9 @@ static planc_status refuse_planning(const prog_arguments *arguments) {
   static const char *const beside_check[] = {"budget", "host-budget", "effort", "output",
                                              "graph",  "batches",     "json",   NULL};
   static const char *const beside_batches[] = {"budget", "host-budget", "effort", "output", NULL};
-  const char *option = prog_option_given(arguments, "check") ? "check" : "batches";
-  if (!prog_option_given(arguments, option)) return NULL;
-  bool checks = strcmp(option, "check") == 0;
+  const bool checks = prog_option_given(arguments, "check");
+  const char *option = checks ? "check" : "batches";
+  if (makes_plan(arguments)) return NULL;
   PLANC_TRY(refuse_beside(arguments, option, checks ? beside_check : beside_batches));
   if (!prog_option_given(arguments, "fake")) PLANC_TRY(refuse_beside(arguments, option, described));
   if (!checks && !prog_option_given(arguments, "graph"))

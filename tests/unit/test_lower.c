@@ -13,6 +13,7 @@
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
 #include "tests/support/unroll.h"
+#include "util/math.h"
 
 enum { MOST_BODIES = 3, UNIT = PLANC_ALIGNMENT };
 
@@ -341,7 +342,7 @@ static int32_t count_lasting(const planc_plan *plan, bool *out_lowest) {
   for (int32_t i = 0; i < plan->prologue.n; i++) {
     const planc_instr *it = &plan->prologue.instrs[i];
     if (!acquires_on_device(plan, it) || !lasts[it->id] || it->bytes == 0) continue;
-    int64_t size = (it->bytes + PLANC_ALIGNMENT - 1) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+    int64_t size = pl_align_up(it->bytes, PLANC_ALIGNMENT);
     bytes += size;
     if (it->address + size > top) top = it->address + size;
     n++;

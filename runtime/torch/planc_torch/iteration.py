@@ -22,7 +22,7 @@ class Iteration:
         self.unmade = Unmade(self)
         self.at, self.within, self.reason = 0, False, None
         self.in_between = None  # the place of calls that were let pass last, and what differs in the first of them
-        self.is_making = False  # the step was left where what persists was not all there yet; the first step may be, untold
+        self.is_making = False  # it was left where an optimizer's call was next and not all that persists was there: untold of a first step
         self.gate = Gate(lambda: self.at)  # closed while the step follows the plan
         self.asked = None  # why another thread wants the step to be left
 
