@@ -154,10 +154,12 @@ $(BUILD)/%.o: %.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Assertions that hold are not written to a file one by one: tests/support/unit.c has check's record of them.
-CHECK_LIBS = $(shell pkg-config --libs check) -Wl,--wrap=_mark_point
+CHECK_LIBS := $(shell pkg-config --libs check) -Wl,--wrap=_mark_point
+# Test programs are many, and each has both libraries: gold, where there is one, links them in a third of the time.
+FAST_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(BUILD)/tests/%: $(BUILD)/tests/unit/test_%.o $(call obj,$(TEST_SUPPORT)) $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(CHECK_LIBS) $(LIBS)
+	$(CC) $(FAST_LINK) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(CHECK_LIBS) $(LIBS)
 $(BUILD)/tests/adopt: $(call obj,runtime/cli/watch.c)
 $(BUILD)/tests/options: $(call obj,src/program/options.c)
 test-%: $(BUILD)/tests/%
@@ -237,7 +239,8 @@ $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/mutate_t
 
 bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(BUILD)/bench/pair_speeds $(COUNTED)/planc
 	@tests/deps valgrind
-	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
+	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; \
+		DECISIONS=all BUILD=$(BUILD) $(PYTHON) -B tests/python/test_decisions.py || failed=1; exit $$failed
 
 lint:
 	@BUILD=$(BUILD) tests/lint

@@ -4,7 +4,9 @@ tests/data/decisions.txt.
 
 usage: tests/python/test_decisions.py [--update|--all]
 
---update makes the rows anew that there are, --all those of every graph, policy and share, more than are kept.
+--update makes the rows anew that there are, --all those of every graph, policy and share, more than are kept. The test leaves out
+the rows that take the longest search, LONGEST, of graphs that have others of the same policy; with DECISIONS=all in the environment
+(`make bench`) it does not.
 
 A row is a graph, a policy, the share of the data of `none` that the budget holds, behind a plus that of the host which a
 plan needs in that budget, where storage has the rest, and of the plan: a digest of what runs
@@ -13,6 +15,7 @@ predicted time. Where there is no plan there is no row. Neither digest depends o
 numbers of residencies are not in them."""
 
 import concurrent.futures
+import functools
 import glob
 import hashlib
 import itertools
@@ -33,6 +36,9 @@ STORED, STORED_SHARES = ("vdnn-all", "naive", "lms", "window", "capuchin"), ("55
 STORAGE = {"write": {"bytes_per_second": 10**9, "latency_ns": 20000}, "read": {"bytes_per_second": 2 * 10**9, "latency_ns": 10000}}
 DOES_NOT_FIT = 1
 DEVICES_MEMORY = 0
+HOST_PEAK = 3  # of what a row says of a plan
+LONGEST = {f"{graph} priced 55" for graph in ("bert-base", "deeplabv3plus", "inception-v3", "inception-v3-aux", "inception-v4",
+                                              "nasnet-a-large", "nasnet-a-mobile", "recorded/lstm4", "resnet152", "tacotron2-small")}
 
 
 def plan(graph, policy, budget, path, device=DEVICE, more=()):
@@ -90,40 +96,45 @@ def described():
         return json.load(file)
 
 
-def plan_stored(graph, policy, budget, path, host_share):
-    """With that share of the host that it needs, and storage."""
-    whole = plan(graph, policy, budget, path)
-    if not whole:
-        return None
-    device = described()
-    device["device"]["storage"] = STORAGE
-    with open(path + ".json", "w", encoding="utf-8") as file:
-        json.dump(device, file)
-    host = whole["host_peak_bytes"] * host_share // 100
-    return plan(graph, policy, budget, path, path + ".json", ("--host-budget", str(host), "--storage", str(1 << 50)))
-
-
-def decisions(graph, policy, share, data, reserved):
-    of_data, _, of_host = share.partition("+")
-    budget = reserved + data * int(of_data) // 100
+def of_plan(file, policy, budget, device=DEVICE, more=()):
+    """What a row says of a plan; None where it does not fit."""
     with tempfile.TemporaryDirectory() as folder:
-        file, path = os.path.join(ROOT, "graphs", graph + ".yaml"), os.path.join(folder, "a.plan")
-        summary = plan_stored(file, policy, budget, path, int(of_host)) if of_host else plan(file, policy, budget, path)
+        path = os.path.join(folder, "a.plan")
+        summary = plan(file, policy, budget, path, device, more)
         if not summary:
-            return f"{graph} {policy} {share} does not fit"
+            return None
         done = list(body(path))
     order = digest((word, what) for word, what, _ in done if word not in ("acquire", "release"))
-    return " ".join(map(str, (graph, policy, share, order, digest(done), summary["peak_bytes"],
-                              summary["host_peak_bytes"], summary["iteration_ns"])))
+    return order, digest(done), summary["peak_bytes"], summary["host_peak_bytes"], summary["iteration_ns"]
+
+
+def of_stored(file, policy, budget, host):
+    """With storage, and so much of the host."""
+    device = described()
+    device["device"]["storage"] = STORAGE
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as profile:
+        json.dump(device, profile)
+        profile.flush()
+        return of_plan(file, policy, budget, profile.name, ("--host-budget", str(host), "--storage", str(1 << 50)))
 
 
 def of_graph(graph, asked):
     """The rows of a graph for (policy, share)."""
     reserved = described()["device"]["reserved_bytes"]
+    file = os.path.join(ROOT, "graphs", graph + ".yaml")
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(ROOT, "graphs", graph + ".yaml")
-        data = plan(path, "none", 1 << 50, os.path.join(folder, "a.plan"))["peak_bytes"] - reserved
-    return [decisions(graph, policy, share, data, reserved) for policy, share in asked]
+        data = plan(file, "none", 1 << 50, os.path.join(folder, "a.plan"))["peak_bytes"] - reserved
+    without_storage = functools.cache(functools.partial(of_plan, file))
+
+    def row(policy, share):
+        of_data, _, of_host = share.partition("+")
+        budget = reserved + data * int(of_data) // 100
+        told = without_storage(policy, budget)
+        if told and of_host:
+            told = of_stored(file, policy, budget, told[HOST_PEAK] * int(of_host) // 100)
+        return " ".join(map(str, (graph, policy, share, *(told or ["does not fit"]))))
+
+    return [row(policy, share) for policy, share in asked]
 
 
 def of_graphs(asked):
@@ -144,18 +155,28 @@ def rows():
         return file.read().splitlines()
 
 
-def kept():
+def asked_by(lines):
     asked = {}
-    for graph, policy, share, *_ in map(str.split, rows()):
+    for graph, policy, share, *_ in map(str.split, lines):
         asked.setdefault(graph, []).append((policy, share))
     return asked
+
+
+def name_of(row):
+    return " ".join(row.split()[:3])
 
 
 class Decisions(unittest.TestCase):
     maxDiff = None
 
     def test_policies_decide_as_before(self):
-        self.assertEqual(of_graphs(kept()), rows())
+        compared = [row for row in rows() if os.environ.get("DECISIONS") == "all" or name_of(row) not in LONGEST]
+        self.assertEqual(of_graphs(asked_by(compared)), compared)
+
+    def test_what_is_left_out_is_so_at_one_share_of_two(self):
+        names = set(map(name_of, rows()))
+        self.assertLessEqual(LONGEST, names)
+        self.assertLessEqual({name.replace(" 55", " 80") for name in LONGEST}, names - LONGEST)
 
     def test_every_policy_has_rows(self):
         done = subprocess.run([PLANC, "compare", os.path.join(ROOT, "graphs", "lenet-digits.yaml"), "--json", "--no-least"],
@@ -169,7 +190,7 @@ class Decisions(unittest.TestCase):
 
 if __name__ == "__main__":
     if sys.argv[1:] in (["--update"], ["--all"]):
-        made = of_graphs(kept() if sys.argv[1] == "--update" else everything())
+        made = of_graphs(asked_by(rows()) if sys.argv[1] == "--update" else everything())
         made = [row for row in made if not row.endswith("does not fit")]
         with open(FILE, "w", encoding="utf-8") as output:
             output.write("\n".join(made) + "\n")

@@ -25,18 +25,18 @@ int64_t index(const Tensor &t, int64_t n, int64_t c, const Position &p) {
   return at;
 }
 
-/* What two tensors have to be multiplied at, along one dimension: offsets in both. */
+/* What two tensors have to be multiplied at: offsets in both. */
 struct Pair {
   int64_t first, second;
 };
-using Pairs = std::vector<Pair>[max_spatial];
 
 struct Terms {
   const Conv &conv;
   bool tf32;
   const char *x, *w, *y;
   std::vector<float> values;
-  Pairs pairs;
+  std::vector<Pair> along[max_spatial], pairs; /* along one dimension; every combination of these */
+  float *next;                                 /* of the values */
 
   float read(const Tensor &tensor, const char *base, int64_t at) const {
     float value = load(tensor.type, base, at);
@@ -53,23 +53,25 @@ struct Terms {
 
   void forward(int64_t n, int64_t k, const Position &o) {
     for (int d = 0; d < max_spatial; d++) {
-      pairs[d].clear();
+      along[d].clear();
       for (int64_t r = 0; r < conv.w.dims[2 + d]; r++)
         if (int64_t at = input_of(d, o.at[d], r); in_x(d, at))
-          pairs[d].push_back({at * conv.x.strides[2 + d], r * conv.w.strides[2 + d]});
+          along[d].push_back({at * conv.x.strides[2 + d], r * conv.w.strides[2 + d]});
     }
     int64_t group = k / (conv.w.dims[0] / (conv.x.dims[1] / conv.w.dims[1]));
+    combine(conv.w.dims[1]);
     for (int64_t c = 0; c < conv.w.dims[1]; c++) multiply(conv.x, x, n, group * conv.w.dims[1] + c, conv.w, w, k, c);
   }
 
   void backward_data(int64_t n, int64_t c, const Position &i) {
     for (int d = 0; d < max_spatial; d++) {
-      pairs[d].clear();
+      along[d].clear();
       for (int64_t r = 0; r < conv.w.dims[2 + d]; r++)
         if (int64_t o; output_of(d, i.at[d], r, &o))
-          pairs[d].push_back({o * conv.y.strides[2 + d], r * conv.w.strides[2 + d]});
+          along[d].push_back({o * conv.y.strides[2 + d], r * conv.w.strides[2 + d]});
     }
     int64_t in_group = conv.w.dims[1], outputs = conv.w.dims[0] / (conv.x.dims[1] / in_group);
+    combine(outputs);
     for (int64_t k = c / in_group * outputs; k < (c / in_group + 1) * outputs; k++)
       multiply(conv.y, y, n, k, conv.w, w, k, c % in_group);
   }
@@ -84,24 +86,37 @@ struct Terms {
 
   void backward_filter(int64_t k, int64_t c, const Position &r) {
     for (int d = 0; d < max_spatial; d++) {
-      pairs[d].clear();
+      along[d].clear();
       for (int64_t o = 0; o < conv.y.dims[2 + d]; o++)
         if (int64_t at = input_of(d, o, r.at[d]); in_x(d, at))
-          pairs[d].push_back({at * conv.x.strides[2 + d], o * conv.y.strides[2 + d]});
+          along[d].push_back({at * conv.x.strides[2 + d], o * conv.y.strides[2 + d]});
     }
     int64_t group = k / (conv.w.dims[0] / (conv.x.dims[1] / conv.w.dims[1]));
+    combine(conv.x.dims[0]);
     for (int64_t n = 0; n < conv.x.dims[0]; n++) multiply(conv.x, x, n, group * conv.w.dims[1] + c, conv.y, y, n, k);
   }
 
-  /* Of every combination of pairs the product, at one place of the first two dimensions of each tensor. */
+  /* Makes pairs of those along each dimension, and has room for the products of so many times all. */
+  void combine(int64_t times) {
+    pairs.clear();
+    for (const Pair &i : along[0])
+      for (const Pair &j : along[1])
+        for (const Pair &k : along[2]) pairs.push_back({i.first + j.first + k.first, i.second + j.second + k.second});
+    values.resize(pairs.size() * static_cast<size_t>(times));
+    next = values.data();
+  }
+
+  /* The products of all pairs, at one place of the first two dimensions of each tensor. */
   void multiply(const Tensor &first, const char *of_first, int64_t a, int64_t b, const Tensor &second,
                 const char *of_second, int64_t c, int64_t d) {
     int64_t at = a * first.strides[0] + b * first.strides[1], by = c * second.strides[0] + d * second.strides[1];
-    for (const Pair &i : pairs[0])
-      for (const Pair &j : pairs[1])
-        for (const Pair &k : pairs[2])
-          values.push_back(read(first, of_first, at + i.first + j.first + k.first) *
-                           read(second, of_second, by + i.second + j.second + k.second));
+    if (first.type == Number::f32 && second.type == Number::f32 && !tf32) {  // as most are: without a question each
+      for (const Pair &pair : pairs)
+        *next++ = load(Number::f32, of_first, at + pair.first) * load(Number::f32, of_second, by + pair.second);
+      return;
+    }
+    for (const Pair &pair : pairs)
+      *next++ = read(first, of_first, at + pair.first) * read(second, of_second, by + pair.second);
   }
 
   float sum(Order order, const std::function<uint64_t(uint64_t)> &draw) {
@@ -110,7 +125,6 @@ struct Terms {
       for (size_t i = values.size(); i > 1; i--) std::swap(values[i - 1], values[draw(i)]);
     float total = 0;
     for (float value : values) total += value;
-    values.clear();
     return total;
   }
 };
@@ -129,7 +143,7 @@ bool shapes_fit(const Conv &conv) {
 
 void convolve(const Conv &conv, Order order, bool tf32, char *x, char *w, char *y,
               const std::function<uint64_t(uint64_t)> &draw) {
-  Terms terms{conv, tf32, x, w, y, {}, {}};
+  Terms terms{conv, tf32, x, w, y, {}, {}, {}, nullptr};
   const Tensor &out = conv.direction == Direction::forward         ? conv.y
                       : conv.direction == Direction::backward_data ? conv.x
                                                                    : conv.w;
