@@ -205,7 +205,7 @@ faults: build $(BUILD)/preload/faults.so
 	@BUILD=$(BUILD) FAULTS=all $(PYTHON) -B tests/python/test_faults.py
 
 # Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS, and has both checkers of
-# plans judge FUZZ_MUTANTS of these.
+# plans judge FUZZ_MUTANTS of these, and unit tests try all of their random cases, of which `make check` takes a sample.
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 FUZZ_MUTANTS ?= 100000
@@ -214,9 +214,10 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANRT) $(LIBP
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 fuzz: test-deps
-	+@$(MAKE_ALL) build
+	+@$(MAKE_ALL) build unit
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
 	@BUILD=$(BUILD) SECOND_CHECKER_MUTANTS=$(FUZZ_MUTANTS) $(PYTHON) -B tests/python/test_second_checker.py
+	@BUILD=$(BUILD) SAMPLES=all $(PYTHON) tests/run --only unit
 
 # Benchmarks' own programs.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
@@ -240,7 +241,7 @@ $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/mutate_t
 bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(BUILD)/bench/pair_speeds $(COUNTED)/planc
 	@tests/deps valgrind
 	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; \
-		DECISIONS=all BUILD=$(BUILD) $(PYTHON) -B tests/python/test_decisions.py || failed=1; exit $$failed
+		SAMPLES=all BUILD=$(BUILD) $(PYTHON) -B tests/python/test_decisions.py || failed=1; exit $$failed
 
 lint:
 	@BUILD=$(BUILD) tests/lint

@@ -5,7 +5,7 @@ tests/data/decisions.txt.
 usage: tests/python/test_decisions.py [--update|--all]
 
 --update makes the rows anew that there are, --all those of every graph, policy and share, more than are kept. The test leaves out
-the rows that take the longest search, LONGEST, of graphs that have others of the same policy; with DECISIONS=all in the environment
+the rows that take the longest search, LONGEST, of graphs that have others of the same policy; with SAMPLES=all in the environment
 (`make bench`) it does not.
 
 A row is a graph, a policy, the share of the data of `none` that the budget holds, behind a plus that of the host which a
@@ -170,7 +170,7 @@ class Decisions(unittest.TestCase):
     maxDiff = None
 
     def test_policies_decide_as_before(self):
-        compared = [row for row in rows() if os.environ.get("DECISIONS") == "all" or name_of(row) not in LONGEST]
+        compared = [row for row in rows() if os.environ.get("SAMPLES") == "all" or name_of(row) not in LONGEST]
         self.assertEqual(of_graphs(asked_by(compared)), compared)
 
     def test_what_is_left_out_is_so_at_one_share_of_two(self):

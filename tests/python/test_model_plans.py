@@ -71,7 +71,8 @@ class Plans(unittest.TestCase):
     def test_several_gpus_are_no_slower_where_they_may_swap(self):
         graph = os.path.join(GRAPHS, "resnet50.yaml")
         for gpus in (2, 8):
-            options = ("--device", "rtx2080ti", "--budget", "4G", "--split-batch-norm", "--gpus", gpus, "--batch", 64 * gpus)
+            options = ("--device", "rtx2080ti", "--budget", "4G", "--split-batch-norm", "--gpus", gpus, "--batch", 64 * gpus,
+                       "--effort", 0)
             may, may_not = (self.plan(graph, *options, *less) for less in ([], ["--no-swap"]))
             self.assertLessEqual(may["iteration_ns"], may_not["iteration_ns"], gpus)
             if gpus == 8:

@@ -22,6 +22,11 @@ void assert_fails(planc_status status, planc_code code, const char *part) {
   planc_status_free(status);
 }
 
+int sampled(int cases) {
+  const char *samples = getenv("SAMPLES");
+  return samples && strcmp(samples, "all") == 0 ? cases : (cases + 1) / 2;
+}
+
 /* Limits of time are there to end what hangs. A slow machine is not why a test fails: check's own 4 s, and what suites
  * state, count so many times. */
 __attribute__((constructor)) static void be_patient(void) {

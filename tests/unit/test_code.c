@@ -353,8 +353,8 @@ int main(void) {
   tcase_add_loop_test(two, on_demand_too, 0, N_CODES);
   tcase_add_loop_test(two, what_is_only_simulated_has_code, 0, N_CODES);
   tcase_add_test(two, mixes_are_asked_with_baselines_at_last);
-  tcase_add_loop_test(random, plans_of_random_graphs_are_right, 0, GRAPHS);
-  tcase_add_loop_test(random, mixes_fall_back_to_baselines, 0, MIXES);
+  tcase_add_loop_test(random, plans_of_random_graphs_are_right, 0, sampled(GRAPHS));
+  tcase_add_loop_test(random, mixes_fall_back_to_baselines, 0, sampled(MIXES));
   tcase_set_timeout(random, 0);
   suite_add_tcase(suite, two);
   suite_add_tcase(suite, random);

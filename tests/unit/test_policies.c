@@ -363,11 +363,11 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 300);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
-  tcase_add_loop_test(tests, plans_of_random_graphs_are_right, 0, GRAPHS_RUN);
+  tcase_add_loop_test(tests, plans_of_random_graphs_are_right, 0, sampled(GRAPHS_RUN));
   tcase_add_test(tests, a_plan_without_swaps_states_what_was_asked);
-  tcase_add_loop_test(tests, plans_for_several_gpus_are_right, 0, GRAPHS_ON_GPUS);
-  tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
-  tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
+  tcase_add_loop_test(tests, plans_for_several_gpus_are_right, 0, sampled(GRAPHS_ON_GPUS));
+  tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, sampled(GRAPHS));
+  tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, sampled(GRAPHS));
   tcase_add_test(tests, modnn_does_not_look_ahead_without_end);
   tcase_add_test(tests, what_no_plan_can_hold_is_refused);
   suite_add_tcase(suite, tests);

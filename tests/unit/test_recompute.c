@@ -217,8 +217,8 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, a_kept_buffer_does_not_keep_what_was_overwritten);
   tcase_add_test(tests, what_persists_stays_until_it_is_overwritten);
-  tcase_add_loop_test(tests, what_may_run_only_once_is_kept, 0, 40);
-  tcase_add_loop_test(tests, what_is_overwritten_is_restored, 0, 200);
+  tcase_add_loop_test(tests, what_may_run_only_once_is_kept, 0, sampled(40));
+  tcase_add_loop_test(tests, what_is_overwritten_is_restored, 0, sampled(200));
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
