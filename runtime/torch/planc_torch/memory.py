@@ -1,5 +1,6 @@
 """The storages that a plan's buffers are in, as libplanrt has them handled."""
 
+import _thread
 import gc
 
 import torch
@@ -70,11 +71,32 @@ def can_be_emptied(storage):
     """Whether PyTorch can take a storage's memory away: not that of an array, say."""
     if hasattr(storage, "resizable"):
         return storage.resizable()
+    return by_another_thread(resizes, storage)
+
+
+def resizes(storage):
     try:
         storage.resize_(-1)  # which no storage has; whether it can be resized is asked first
     except RuntimeError as error:
         return "not resizable" not in str(error)
     return True
+
+
+def by_another_thread(function, *args):
+    """PyTorch 1 looks up every frame of the stack where it makes an error, which in a step takes milliseconds each time. There
+    are few on a thread's own."""
+    results, is_done = [], _thread.allocate_lock()
+
+    def work():
+        try:
+            results.append(function(*args))
+        finally:
+            is_done.release()
+
+    is_done.acquire()
+    _thread.start_new_thread(work, ())
+    is_done.acquire()
+    return results[0]
 
 
 class Memory:
