@@ -45,8 +45,9 @@ class Meter(TorchDispatchMode):
         if not self.is_on:
             return called(function, args, kwargs or {})
         self.see((args, kwargs))
-        before, module = self.bytes(), plain_calls()
+        module = plain_calls()
         if module and module.see_allocations():
+            before = self.bytes()
             result, allocations = module.allocations(called, (function, args, kwargs or {}))
             self.peak = max(self.peak, before + most_at_once(allocations))
         else:
@@ -77,14 +78,16 @@ class Meter(TorchDispatchMode):
         return new
 
     def bytes(self):
-        only_says = plain_calls().only_says if plain_calls() else lambda storage: False
-        total, gone = 0, []
+        module, total, gone = plain_calls(), 0, []
+        made_of, bytes_of, only_says = STORAGE._new_with_weak_ptr, STORAGE.nbytes, module.only_says if module else lambda storage: False
         for cdata, seen in self.seen.items():
-            storage = STORAGE._new_with_weak_ptr(seen.cdata)
+            storage = made_of(seen.cdata)
             if storage is None:
                 gone.append(cdata)
-            elif not only_says(storage):
-                total += storage.nbytes()
+                continue
+            size = bytes_of(storage)
+            if size > 0 and not only_says(storage):
+                total += size
         for cdata in gone:
             del self.seen[cdata]
         return total
