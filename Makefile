@@ -13,8 +13,9 @@ CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 # Numerics of the host backend, fitted models and prices must not depend on how the compiler contracts expressions.
 ALL_CFLAGS = -std=c11 -ffp-contract=off -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(CFLAGS) $(EXTRA_CFLAGS) -Iinclude -Isrc -I.
-# Loops over elements become vector code at this level only.
+# Loops over elements become vector code at this level only. It changes no result: sums keep their order.
 $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
+$(BUILD)/planner/bound/%.o: ALL_CFLAGS += -O3
 
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
 PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c planner/*/*/*.c)
