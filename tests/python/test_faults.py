@@ -32,7 +32,7 @@ DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
 OLD = b"what was here before\n"
 TIME_LIMIT = 300
 LAST = 5
-CHILDREN = 400
+CHILDREN = 1000
 
 SMALL = """planc-graph: 1
 name: small
@@ -225,7 +225,7 @@ class Faults(unittest.TestCase):
 
     def test_plan(self):
         """A search takes long, up to where it is refused something."""
-        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=100), MEMORY)
+        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=200), MEMORY)
         self.refuse(Command("planc", "plan", "small.yaml", "-o", "out", outputs=["out"]))
 
     def test_plan_json(self):
