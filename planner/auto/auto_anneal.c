@@ -68,6 +68,7 @@ static int32_t random_below(pl_auto_search *s, int32_t n);
 static void change_any(pl_auto_search *s, way_change *out);
 static bool change_lossy(pl_auto_search *s, way_change *out);
 static bool change_as_bound(pl_auto_search *s, way_change *out);
+static int32_t draw_candidate(pl_auto_search *s);
 static int32_t any_candidate(pl_auto_search *s);
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
@@ -147,12 +148,20 @@ static uint8_t way_as_bound(pl_auto_search *s, const pl_auto_gap *gap) {
   return at < shares->of[PL_BOUND_COPIED] + shares->of[PL_BOUND_AGAIN] ? PL_AUTO_AGAIN : PL_AUTO_STAYS;
 }
 
+/* Of two the one with more bytes: most of the time and of the room goes to few large ones. Which of the candidates it
+ * is. */
+static int32_t draw_candidate(pl_auto_search *s) {
+  int32_t first = random_below(s, s->n_candidates), second = random_below(s, s->n_candidates);
+  const pl_auto_gap *items = s->gaps->items;
+  return items[s->candidates[second]].bytes > items[s->candidates[first]].bytes ? second : first;
+}
+
 /* But for tails that nothing that is computed again reads, unless only such are found soon. */
 static int32_t any_candidate(pl_auto_search *s) {
   enum { TRIES = 8 };
   int32_t gap = 0;
   for (int32_t k = 0; k < TRIES; k++) {
-    gap = s->candidates[random_below(s, s->n_candidates)];
+    gap = s->candidates[draw_candidate(s)];
     if (!s->gaps->items[gap].is_tail || pl_rehearsal_wants(&s->rehearsal, gap)) break;
   }
   return gap;
@@ -167,12 +176,12 @@ static bool comes_early(const pl_auto_search *s, int32_t gap) {
 /* One to three: those beside the first are of gaps that begin about when its does, or of any. */
 static void change_any(pl_auto_search *s, way_change *out) {
   enum { NEAR = 8, SECOND = 3, THIRD = 5 };
-  int32_t first = random_below(s, s->n_candidates);
+  int32_t first = draw_candidate(s);
   int32_t n = 1 + (random_below(s, SECOND) == 0) + (random_below(s, THIRD) == 0);
   for (int32_t k = 0; k < n; k++) {
     int32_t at = first;
     if (k > 0 && random_below(s, 2) == 0)
-      at = random_below(s, s->n_candidates);
+      at = draw_candidate(s);
     else if (k > 0)
       at = (int32_t)pl_clamp(first + random_below(s, 2 * NEAR + 1) - NEAR, 0, s->n_candidates - 1);
     change_one(s, s->candidates[at], out);

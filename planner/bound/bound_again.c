@@ -52,6 +52,7 @@ enum { MOST_INPUTS = 24, DEPTH = 6 };
 static planc_status add_inputs(pl_bound_again *again, int32_t writer, int32_t from, int32_t depth, int64_t most,
                                int32_t *out_first, int32_t *out_n);
 static bool is_gone(const pl_bound_again *again, const planc_access *access, int32_t from, int32_t *out_readers);
+static int32_t sent_from(const pl_bound_again *again, int32_t buffer, int32_t version);
 
 planc_status pl_bound_find_inputs(pl_bound_again *again, int32_t buffer, int32_t version, int32_t from,
                                   int32_t *out_first, int32_t *out_n) {
@@ -76,10 +77,13 @@ static planc_status add_inputs(pl_bound_again *again, int32_t writer, int32_t fr
     bool charged = own != NONE && charged_buffer(trace, own) == access->buffer;
     writers[n++] = charged ? own : NONE;
     VEC_PUSH(&again->inputs,
-             ((pl_bound_input){.bytes = buffer->bytes,
+             ((pl_bound_input){.buffer = access->buffer,
+                               .version = access->read,
+                               .bytes = buffer->bytes,
                                .again_ns = pl_bound_again_ns(again, access->buffer, access->read),
                                .may_leave = !again->asked->no_swap || planc_user_holds(buffer, access->read),
-                               .n_readers = n_readers}));
+                               .n_readers = n_readers,
+                               .sent_from = depth == DEPTH ? sent_from(again, access->buffer, access->read) : NONE}));
   }
   *out_first = first_added;
   *out_n = n;
@@ -105,4 +109,35 @@ static bool is_gone(const pl_bound_again *again, const planc_access *access, int
     is_gone = order->uses[u].position <= from;
   }
   return is_gone && *out_readers > 0;
+}
+
+/* Where another op runs between two uses, a gap of its own may be charged with the copy. */
+static int32_t sent_from(const pl_bound_again *again, int32_t buffer, int32_t version) {
+  const planc_order *order = again->order;
+  int32_t written = pl_bound_written(order, buffer, version), last = written;
+  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1] && written != NONE; u++) {
+    if (planc_order_access(order, u)->read != version) continue;
+    if (order->uses[u].position > last + 1) return NONE;
+    last = order->uses[u].position;
+  }
+  return written;
+}
+
+planc_status pl_bound_count_askers(pl_bound_again *again, pl_arena *arena) {
+  const planc_trace *trace = again->order->trace;
+  int64_t *first_version;
+  int32_t *n_askers; /* by version */
+  PLANC_TRY(PL_NEW(arena, &first_version, (int64_t)trace->n_buffers + 1));
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    first_version[b + 1] = first_version[b] + trace->buffers[b].last_version + 1;
+  PLANC_TRY(PL_NEW(arena, &n_askers, first_version[trace->n_buffers]));
+  for (int64_t k = 0; k < again->inputs.len; k++) {
+    const pl_bound_input *input = &again->inputs.data[k];
+    n_askers[first_version[input->buffer] + input->version] += input->sent_from != NONE;
+  }
+  for (int64_t k = 0; k < again->inputs.len; k++) {
+    pl_bound_input *input = &again->inputs.data[k];
+    input->n_askers = n_askers[first_version[input->buffer] + input->version];
+  }
+  return NULL;
 }

@@ -20,5 +20,7 @@ int64_t pl_bound_again_ns(const pl_bound_again *again, int32_t buffer, int32_t v
  * that kind: `*out_n` of them from `*out_first` on. Those of very long chains are left out. */
 planc_status pl_bound_find_inputs(pl_bound_again *again, int32_t buffer, int32_t version, int32_t from,
                                   int32_t *out_first, int32_t *out_n);
+/* When all are found: sets their n_askers. Takes memory of `arena`. */
+planc_status pl_bound_count_askers(pl_bound_again *again, pl_arena *arena);
 
 #endif

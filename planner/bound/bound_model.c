@@ -64,6 +64,7 @@ static planc_status make(model_maker *m) {
   for (int32_t b = 0; b < m->trace->n_buffers; b++)
     if (planc_order_first(m->order, b) != NONE) add_copies(m, b);
   add_what_stays(m);
+  PLANC_TRY(pl_bound_count_askers(&m->again, m->arena));
   m->model->ops = m->ops;
   m->model->versions = m->versions;
   m->model->gaps = m->gaps;
@@ -205,7 +206,8 @@ static planc_status add_gap(model_maker *m, const planc_gap *gap, int32_t later,
     return NULL;
   }
   planc_status status = NULL;
-  if (it.again_ns >= 0)
+  bool may_be_away = it.to > it.from + 1;
+  if (it.again_ns >= 0 && may_be_away)
     status = pl_bound_find_inputs(&m->again, gap->buffer, gap->version, it.from, &it.first_input, &it.n_inputs);
   m->gaps[m->model->n_gaps++] = it;
   version->n_gaps++;

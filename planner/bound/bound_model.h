@@ -8,10 +8,11 @@
  * through a gap between two uses, or is away for a part of it: copied in from the host again, and for that once copied
  * out, at any time from when it was written; or computed again by the op that wrote it. Of what that reads, what has a
  * use behind the gap's beginning is taken to be at hand. What has none has had to stay on from there, or comes from the
- * host, or is computed again itself, from what may be gone as well. What persists and is only written by the next
- * period may be dropped, without a copy, when its own ends. What the user feeds comes in, what he gets goes out, once
- * in every period. Where the user rules out swaps only what he feeds is copied in again, and where recomputes, nothing
- * runs again: what can neither be copied nor run again stays. */
+ * host, which has it if it was copied out in time, or is computed again itself, from what may be gone as well. From
+ * when the first of these is brought, one of them or what is made of them is on the device up to the second use. What
+ * persists and is only written by the next period may be dropped, without a copy, when its own ends. What the user
+ * feeds comes in, what he gets goes out, once in every period. Where the user rules out swaps only what he feeds is
+ * copied in again, and where recomputes, nothing runs again: what can neither be copied nor run again stays. */
 #ifndef PLANC_BOUND_MODEL_H
 #define PLANC_BOUND_MODEL_H
 
@@ -28,11 +29,15 @@ typedef struct pl_bound_op {
 
 /* What an op that runs again in a gap reads, and no op of the order does any more. */
 typedef struct pl_bound_input {
+  int32_t buffer, version;
   int64_t bytes;
   int64_t again_ns;              /* as of a gap */
   bool may_leave;                /* it may be copied out and in */
   int32_t n_readers;             /* one stay, copy or run of it may serve them all: each is charged with a part */
   int32_t first_input, n_inputs; /* of its writer */
+  int32_t sent_from; /* of what a gap's own writer reads: from behind the op at this position on it is copied out, if it
+                        is copied in. -1 = the host has it, or something else may be charged with that */
+  int32_t n_askers;  /* such inputs of all gaps that are this version: one copy out may serve them all */
 } pl_bound_input;
 
 typedef struct pl_bound_gap {

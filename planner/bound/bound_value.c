@@ -1,24 +1,7 @@
 /* What prices certify (bound_value.h). */
-#include "planner/bound/bound_value.h"
-
 #include <string.h>
 
-/* The arrays by position or slot go on through a second period, since gaps may. */
-typedef struct pl_bound_scratch {
-  int64_t *bytes_before; /* by position and one more: the sum of byte prices ahead of it */
-  int64_t *back;         /* by slot: a byte's price of a copy in there, less bytes_before where it is there */
-  int64_t *leave;        /* by slot: of a copy out there, and bytes_before up to where it is gone */
-  int64_t *send;         /* by slot: of a copy out there */
-  int64_t *again;        /* by slot: what is paid of an op's time there; PL_PRICE_ONE and more in slots of ops */
-  int64_t *bring;        /* by slot: a byte's price of a copy in there */
-  pl_range_least least_back, least_leave, least_send, least_again, least_bring;
-  int64_t *kept; /* by position and one more: bytes that stay from there on, or no longer */
-  pl_signed_wide *with_copy,
-      *without; /* by gap of a version and one more: the least from there on, if the host has it or not */
-  int32_t *back_slot, *send_slot, *again_slot; /* by gap of a version */
-  bool *leaves_later;                          /* by gap of a version: its copy out ends behind the first use */
-  uint8_t *way_with, *way_without;             /* by gap of a version */
-} pl_bound_scratch;
+#include "planner/bound/bound_value_state.h"
 
 static int32_t n_slots(const pl_bound_model *model) {
   return 2 * model->n;
@@ -55,7 +38,7 @@ static planc_status new_gaps(int64_t most, pl_arena *arena, pl_bound_scratch *s)
   PLANC_TRY(PL_NEW(arena, &s->back_slot, most));
   PLANC_TRY(PL_NEW(arena, &s->send_slot, most));
   PLANC_TRY(PL_NEW(arena, &s->again_slot, most));
-  PLANC_TRY(PL_NEW(arena, &s->leaves_later, most));
+  PLANC_TRY(PL_NEW(arena, &s->leaving, most));
   PLANC_TRY(PL_NEW(arena, &s->way_with, most));
   return PL_NEW(arena, &s->way_without, most);
 }
@@ -148,8 +131,7 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
 /* Of what is longer it need not be told how long it is; so millions of them have 64 bits. */
 #define MOST_TERM (INT64_C(1) << 40)
 
-/* An op of so many ns pays for less of its time where the price of its slot is higher. */
-static void slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns) {
+void pl_bound_slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns) {
   int32_t of = slot % n_slots(v->model);
   if (paid >= PL_PRICE_ONE) return;
   int64_t bought = pl_min(pl_muldiv_floor(ns, PL_PPM + v->model->device.slowdown_ppm, PL_PPM), MOST_TERM);
@@ -157,7 +139,7 @@ static void slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t
   v->slopes.out[of] -= bought;
 }
 
-static void slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, int64_t bytes) {
+void pl_bound_slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, int64_t bytes) {
   const planc_device *device = &v->model->device;
   const planc_link *link = &device->links[route];
   int32_t of = slot % n_slots(v->model);
@@ -167,8 +149,7 @@ static void slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, in
   v->slopes.out[of] += pl_min(route == PLANC_ROUTE_H2D ? shared : ns, MOST_TERM);
 }
 
-/* On the device at the ops from `first` up to, not including, `end`. */
-static void keep(pl_bound_value *v, int32_t first, int32_t end, int64_t bytes) {
+void pl_bound_keep(pl_bound_value *v, int32_t first, int32_t end, int64_t bytes) {
   if (first >= end) return;
   v->scratch->kept[first] += bytes;
   v->scratch->kept[end] -= bytes;
@@ -184,20 +165,13 @@ static void sum_kept(pl_bound_value *v) {
 
 /* --- Copies ------------------------------------------------------------------------------------------------------- */
 
-static void copy_out(pl_bound_value *v, int32_t slot, int64_t bytes) {
-  slope_of_copy(v, slot, PLANC_ROUTE_D2H, bytes);
+void pl_bound_copy_out(pl_bound_value *v, int32_t slot, int64_t bytes) {
+  pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_D2H, bytes);
 }
 
-/* And kept until then, from `first` on. */
-static void leave(pl_bound_value *v, int32_t slot, int32_t first, int64_t bytes) {
-  slope_of_copy(v, slot, PLANC_ROUTE_D2H, bytes);
-  keep(v, first, slot / 2 + 1, bytes);
-}
-
-/* And kept from then on, up to `end`. */
-static void copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes) {
-  slope_of_copy(v, slot, PLANC_ROUTE_H2D, bytes);
-  keep(v, (slot + 1) / 2, end, bytes);
+void pl_bound_copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes) {
+  pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_H2D, bytes);
+  pl_bound_keep(v, (slot + 1) / 2, end, bytes);
 }
 
 /* --- Ops and what comes and goes ---------------------------------------------------------------------------------- */
@@ -217,34 +191,26 @@ static void add_op(pl_bound_value *v, const pl_bound_prices *prices, int32_t pos
   }
   v->value += least - (pl_signed_wide)price * beside;
   v->slopes.byte[position] = best.workspace_bytes - beside;
-  slope_of_time(v, (int32_t)slot, paid, best.time_ns);
+  pl_bound_slope_of_time(v, (int32_t)slot, paid, best.time_ns);
 }
 
 static void add_fed(pl_bound_value *v, const pl_bound_copy *copy) {
   const pl_bound_scratch *s = v->scratch;
   int32_t slot = pl_range_least_of(&s->least_back, 2 * copy->from, 2 * copy->to);
   v->value += (pl_signed_wide)copy->bytes * (s->bytes_before[copy->to] + s->back[slot]);
-  copy_in(v, slot, copy->to, copy->bytes);
+  pl_bound_copy_in(v, slot, copy->to, copy->bytes);
 }
 
 static void add_result(pl_bound_value *v, const pl_bound_copy *copy) {
   int32_t slot = pl_range_least_of(&v->scratch->least_send, 2 * copy->from, 2 * copy->to);
   v->value += (pl_signed_wide)copy->bytes * v->scratch->send[slot];
-  copy_out(v, slot, copy->bytes);
+  pl_bound_copy_out(v, slot, copy->bytes);
 }
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
 
-/* Where something runs again: in the gap's slots, of which `again_slot` and `bring_slot` are the cheapest. */
-typedef struct again_window {
-  int32_t from, to;
-  int32_t again_slot, bring_slot;
-} again_window;
-
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k);
-static pl_signed_wide price_of_inputs(const pl_bound_value *v, const again_window *window, int32_t first, int32_t n);
 static void take(pl_bound_value *v, const pl_bound_version *version);
-static void take_inputs(pl_bound_value *v, const again_window *window, int32_t first, int32_t n);
 
 /* From its last gap to its first, for both cases: the host has the version by then, or not. */
 static void add_version(pl_bound_value *v, const pl_bound_version *version) {
@@ -255,23 +221,34 @@ static void add_version(pl_bound_value *v, const pl_bound_version *version) {
   take(v, version);
 }
 
-/* The least of copying it out: from when it was written up to the gap's first use, or in the gap, where it stays for
- * that. */
+/* The least of copying it out: from when it was written up to the gap's first use; or in the gap, where it stays for
+ * that, or is computed again, of what is taken to be there. */
 static pl_signed_wide price_of_leaving(pl_bound_scratch *s, const pl_bound_version *version, const pl_bound_gap *gap,
                                        int32_t k) {
   int32_t later = pl_range_least_of(&s->least_leave, 2 * gap->from + 1, 2 * gap->to);
-  int64_t least = s->leave[later] - s->bytes_before[gap->from + 1];
+  pl_signed_wide least = (pl_signed_wide)version->bytes * (s->leave[later] - s->bytes_before[gap->from + 1]);
   s->send_slot[k] = later;
-  s->leaves_later[k] = true;
+  s->leaving[k] = PL_LEAVES_LATER;
   if (version->written < gap->from) {
     int32_t before = pl_range_least_of(&s->least_send, 2 * version->written + 1, 2 * gap->from + 1);
-    if (s->send[before] <= least) {
-      least = s->send[before];
+    pl_signed_wide price = (pl_signed_wide)version->bytes * s->send[before];
+    if (price <= least) {
+      least = price;
       s->send_slot[k] = before;
-      s->leaves_later[k] = false;
+      s->leaving[k] = PL_LEAVES_SENT;
     }
   }
-  return (pl_signed_wide)version->bytes * least;
+  if (gap->again_ns >= 0) {
+    int32_t behind = pl_range_least_of(&s->least_send, 2 * gap->from + 1, 2 * gap->to);
+    pl_signed_wide price =
+        (pl_signed_wide)version->bytes * s->send[behind] + (pl_signed_wide)gap->again_ns * s->again[s->again_slot[k]];
+    if (price < least) {
+      least = price;
+      s->send_slot[k] = behind;
+      s->leaving[k] = PL_LEAVES_AGAIN;
+    }
+  }
+  return least;
 }
 
 static pl_signed_wide price_of_return(pl_bound_scratch *s, const pl_bound_version *version, const pl_bound_gap *gap,
@@ -282,12 +259,19 @@ static pl_signed_wide price_of_return(pl_bound_scratch *s, const pl_bound_versio
   return (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] + s->back[s->back_slot[k]]);
 }
 
-static again_window window_of(const pl_bound_value *v, const pl_bound_version *version, int32_t k) {
+static pl_bound_reads reads_of(const pl_bound_gap *gap, const pl_bound_version *version) {
+  return (pl_bound_reads){gap->first_input, gap->n_inputs, version->bytes};
+}
+
+static pl_again_window window_of(const pl_bound_value *v, const pl_bound_version *version, int32_t k) {
   const pl_bound_scratch *s = v->scratch;
   const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
   int32_t first = 2 * gap->from + 1, end = 2 * gap->to;
-  int32_t bring_slot = gap->n_inputs > 0 ? pl_range_least_of(&s->least_bring, first, end) : -1;
-  return (again_window){gap->from, gap->to, s->again_slot[k], bring_slot};
+  pl_again_window window = {.from = gap->from, .to = gap->to, .again_slot = s->again_slot[k]};
+  if (gap->n_inputs == 0) return window;
+  window.bring_slot = pl_range_least_of(&s->least_bring, first, end);
+  window.back_slot = pl_range_least_of(&s->least_back, first, end);
+  return window;
 }
 
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
@@ -300,8 +284,8 @@ static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_
     s->again_slot[k] = pl_range_least_of(&s->least_again, 2 * gap->from + 1, 2 * gap->to);
     pl_signed_wide again = (pl_signed_wide)gap->again_ns * s->again[s->again_slot[k]];
     if (again < here && gap->n_inputs > 0) {
-      const again_window window = window_of(v, version, k);
-      again += price_of_inputs(v, &window, gap->first_input, gap->n_inputs);
+      const pl_again_window window = window_of(v, version, k);
+      again += pl_bound_price_of_inputs(v, &window, reads_of(gap, version));
     }
     if (again < here) {
       here = again;
@@ -328,73 +312,21 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
     const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
     pl_bound_way way = (pl_bound_way)(on_host ? s->way_with[k] : s->way_without[k]);
     v->ways[version->first_gap + k] = way;
-    if (way == PL_BOUND_STAYS) keep(v, gap->from + 1, gap->to, version->bytes);
+    if (way == PL_BOUND_STAYS) pl_bound_keep(v, gap->from + 1, gap->to, version->bytes);
     if (way == PL_BOUND_AGAIN) {
-      const again_window window = window_of(v, version, k);
-      slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
-      take_inputs(v, &window, gap->first_input, gap->n_inputs);
+      const pl_again_window window = window_of(v, version, k);
+      pl_bound_slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
+      pl_bound_take_inputs(v, &window, reads_of(gap, version), 1);
     }
     if (way != PL_BOUND_COPIED) continue;
     if (!on_host) {
-      if (s->leaves_later[k])
-        leave(v, s->send_slot[k], gap->from + 1, version->bytes);
-      else
-        copy_out(v, s->send_slot[k], version->bytes);
+      pl_bound_copy_out(v, s->send_slot[k], version->bytes);
+      if (s->leaving[k] == PL_LEAVES_LATER) pl_bound_keep(v, gap->from + 1, s->send_slot[k] / 2 + 1, version->bytes);
+      if (s->leaving[k] == PL_LEAVES_AGAIN)
+        pl_bound_slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
     }
     on_host = true;
     if (s->back_slot[k] < 0) continue;
-    copy_in(v, s->back_slot[k], gap->to, version->bytes);
-  }
-}
-
-/* --- What runs again reads ---------------------------------------------------------------------------------------- */
-
-/* How it is there, which costs least. */
-typedef struct input_price {
-  pl_signed_wide price;
-  pl_bound_way way;
-} input_price;
-
-/* It is needed when the op runs again. That is taken to be right ahead of the gap's second use: the earlier it is, the
- * longer the version that the op writes is on the device, and the price of both together is concave in the time, so
- * that the least is there, or is no less than that of letting the version stay. Its copy out is not charged: it may be
- * that of a gap of its own, and is charged there. */
-static input_price price_of_input(const pl_bound_value *v, const again_window *window, const pl_bound_input *input) {
-  const pl_bound_scratch *s = v->scratch;
-  input_price least = {.way = PL_BOUND_STAYS};
-  least.price = (pl_signed_wide)input->bytes * (s->bytes_before[window->to] - s->bytes_before[window->from + 1]);
-  if (input->may_leave) {
-    pl_signed_wide price = (pl_signed_wide)input->bytes * s->bring[window->bring_slot];
-    if (price < least.price) least = (input_price){price, PL_BOUND_COPIED};
-  }
-  if (input->again_ns >= 0) {
-    pl_signed_wide price = (pl_signed_wide)input->again_ns * s->again[window->again_slot] +
-                           price_of_inputs(v, window, input->first_input, input->n_inputs);
-    if (price < least.price) least = (input_price){price, PL_BOUND_AGAIN};
-  }
-  return least;
-}
-
-static pl_signed_wide price_of_inputs(const pl_bound_value *v, const again_window *window, int32_t first, int32_t n) {
-  pl_signed_wide sum = 0;
-  for (int32_t k = first; k < first + n; k++) {
-    const pl_bound_input *input = &v->model->inputs[k];
-    sum += price_of_input(v, window, input).price / input->n_readers;
-  }
-  return sum;
-}
-
-/* Of inputs of inputs all is taken, not the readers' parts alone: slopes may be rough. */
-static void take_inputs(pl_bound_value *v, const again_window *window, int32_t first, int32_t n) {
-  const pl_bound_scratch *s = v->scratch;
-  for (int32_t k = first; k < first + n; k++) {
-    const pl_bound_input *input = &v->model->inputs[k];
-    input_price least = price_of_input(v, window, input);
-    int64_t bytes = input->bytes / input->n_readers;
-    if (least.way == PL_BOUND_STAYS) keep(v, window->from + 1, window->to, bytes);
-    if (least.way == PL_BOUND_COPIED) slope_of_copy(v, window->bring_slot, PLANC_ROUTE_H2D, bytes);
-    if (least.way != PL_BOUND_AGAIN) continue;
-    slope_of_time(v, window->again_slot, s->again[window->again_slot], input->again_ns / input->n_readers);
-    take_inputs(v, window, input->first_input, input->n_inputs);
+    pl_bound_copy_in(v, s->back_slot[k], gap->to, version->bytes);
   }
 }

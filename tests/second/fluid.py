@@ -12,13 +12,15 @@ In each slot a link has the slot's length, and what lies on the device at an op 
 these ops in this order is faster than the least length of all slots together, and no prices certify more than that.
 
 What an op that runs again reads is taken to be there where an op behind the gap's first use reads it too. Else it
-stays, comes from the host, or is computed again itself.
+stays, comes from the host, or is computed again itself. What comes from the host is on the device from then on, or what is
+made of it is, where that has as many bytes as all that is read for it; and it has been copied out before, which is added
+up here where no gap of its own may have done so.
 """
 
 import os
 import subprocess
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from work import expand
 
@@ -38,10 +40,12 @@ class Gap:
 
 class Input:
     """What an op that runs again reads, and nothing behind the gap's start does. Each of `parts` readers is charged
-    with a part."""
+    with a part. `sent`: behind which position its copy out is made, None where it is charged with none; `askers`: how
+    many such inputs share that."""
 
-    def __init__(self, size, parts, again, leaves, inputs):
-        self.bytes, self.parts, self.again, self.leaves, self.inputs = size, parts, again, leaves, inputs
+    def __init__(self, name, size, parts, again, leaves, sent):
+        self.name, self.bytes, self.parts, self.again, self.leaves, self.sent = name, size, parts, again, leaves, sent
+        self.askers, self.inputs = 0, []
 
 
 class Version:
@@ -72,6 +76,10 @@ class Period:
         self.fed, self.results, self.versions, self.stays = [], [], [], [0] * self.n
         for number in self.uses:
             self.add_buffer(number)
+        asked = [it for version in self.versions for gap in version.gaps for it in gap.inputs if it.sent is not None]
+        askers = Counter(it.name for it in asked)
+        for it in asked:
+            it.askers = askers[it.name]
 
     def add_buffer(self, number):
         buffer, uses = self.buffers[number], self.uses[number]
@@ -106,7 +114,7 @@ class Period:
             return
         charged = writer is not None and self.charged(writer) == number
         again = None if writer is None else self.least_time(writer) if charged else 0
-        inputs = self.inputs_of(writer, start, DEPTH, [MOST_INPUTS]) if charged else []
+        inputs = self.inputs_of(writer, start, DEPTH, [MOST_INPUTS]) if charged and end > start + 1 else []
         gaps.append(Gap(start, end, back, again, inputs))
 
     def leaves(self, number, version):
@@ -119,6 +127,13 @@ class Period:
         if not self.recompute or writer is None or self.buffers[number].persists:
             return None
         return writer if self.instances[writer].again else None
+
+    def sent(self, number, version):
+        """Where it is written, if no op runs between two of its uses."""
+        if (number, version) not in self.writer:
+            return None
+        times = [self.writer[number, version], *self.readers[number, version]]
+        return times[0] if all(later <= earlier + 1 for earlier, later in zip(times, times[1:])) else None
 
     def charged(self, writer):
         """Of what it writes, the largest."""
@@ -140,8 +155,9 @@ class Period:
             own = self.runs_again(access.buffer, access.read)
             charged = own is not None and self.charged(own) == access.buffer
             again = None if own is None else self.least_time(own) if charged else 0
-            leaves = self.leaves(access.buffer, access.read)
-            found.append((own if charged else None, Input(buffer.bytes, len(readers), again, leaves, [])))
+            name, leaves = (access.buffer, access.read), self.leaves(access.buffer, access.read)
+            sent = self.sent(*name) if depth == DEPTH else None
+            found.append((own if charged else None, Input(name, buffer.bytes, len(readers), again, leaves, sent)))
         for own, it in found:
             if own is not None and depth > 1:
                 it.inputs = self.inputs_of(own, start, depth - 1, left)
@@ -302,7 +318,7 @@ class Fluid:
             if gap.again is not None:
                 again = self.program.variable()
                 shares.append(again)
-                self.add_again(gap, slots, again, gap.again, gap.inputs, 1)
+                self.add_again(gap, slots, again, gap.again, gap.inputs, 1, version.bytes)
             if version.leaves or not gap.back:
                 copied = self.program.variable()  # of what the host has
                 row([(copied, 1), *((variable, -1) for variable in host)], "<=", 1 if version.written is None else 0)
@@ -310,6 +326,10 @@ class Fluid:
                     later = {slot: self.copy("d2h", version.bytes, slot) for slot in slots}
                     before = range(2 * version.written + 1, 2 * gap.start + 1) if version.written < gap.start else ()
                     leaves = [*later.values(), *(self.copy("d2h", version.bytes, slot) for slot in before)]
+                    if gap.again is not None:  # for the copy, of what is taken to be there
+                        made = [self.copy("d2h", version.bytes, slot) for slot in slots]
+                        self.run_behind(slots, gap.again, made, 1)
+                        leaves += made
                     row([(variable, 1) for variable in host + leaves], "<=", 1)
                 if gap.back:
                     ins = {slot: self.copy("h2d", version.bytes, slot) for slot in slots}
@@ -329,19 +349,36 @@ class Fluid:
                 come += [stays, *later.values()]
             here = self.held(position, version.bytes, here, come, gone)
 
-    def add_again(self, gap, slots, share, time, inputs, parts):
-        """Of what runs again, and of what it reads; of several readers each is charged with a part."""
+    def run_behind(self, slots, time, shares, parts):
+        """Runs, behind ops, together as much as these."""
         if time:
             runs = [variable for slot in slots if slot % 2 for variable in self.run(slot, time, parts)]
-            self.program.row([(variable, 1) for variable in runs] + [(share, -1)], "=", 0)
+            self.program.row([(variable, 1) for variable in runs] + [(share, -1) for share in shares], "=", 0)
+
+    def add_again(self, gap, slots, share, time, inputs, parts, made):
+        """Of what runs again, and of what it reads; of several readers each is charged with a part. `made`: the bytes
+        that take the place of the inputs, 0: it is open when."""
+        self.run_behind(slots, time, [share], parts)
+        gives_way = sum(-(-it.bytes // it.parts) for it in inputs) <= made
         for it in inputs:
             own, stays = parts * it.parts, self.program.variable()
             shares = [(stays, 1)]
             for position in range(gap.start + 1, gap.end):
                 self.keep(position, stays, it.bytes / own)
             if it.leaves:
-                shares += [(self.copy("h2d", it.bytes, slot, own), 1) for slot in slots]
+                shares += [(copy, 1) for copy in self.add_copies(gap, slots, it, own, gives_way)]
             if it.again is not None:
                 shares.append((self.program.variable(), 1))
-                self.add_again(gap, slots, shares[-1][0], it.again, it.inputs, own)
+                self.add_again(gap, slots, shares[-1][0], it.again, it.inputs, own, it.bytes if gives_way else 0)
             self.program.row(shares + [(share, -1)], "=", 0)
+
+    def add_copies(self, gap, slots, it, parts, gives_way):
+        """Of what an op that runs again reads: its copies in."""
+        ins, here = {slot: self.copy("h2d", it.bytes, slot, parts) for slot in slots}, None
+        for position in range(gap.start + 1, gap.end if gives_way else 0):
+            come = [ins[slot] for slot in (2 * position - 1, 2 * position) if slot in ins]
+            here = self.held(position, it.bytes / parts, here, come, ())
+        if it.sent is not None:
+            outs = [self.copy("d2h", it.bytes, slot, parts * it.askers) for slot in range(2 * it.sent + 1, 2 * gap.end)]
+            self.program.row([(out, 1) for out in outs] + [(copy, -1) for copy in ins.values()], "=", 0)
+        return list(ins.values())
