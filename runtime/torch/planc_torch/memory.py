@@ -85,17 +85,21 @@ def resizes(storage):
 def by_another_thread(function, *args):
     """PyTorch 1 looks up every frame of the stack where it makes an error, which in a step takes milliseconds each time. There
     are few on a thread's own."""
-    results, is_done = [], _thread.allocate_lock()
+    results, errors, is_done = [], [], _thread.allocate_lock()
 
     def work():
         try:
             results.append(function(*args))
+        except BaseException as error:
+            errors.append(error)
         finally:
             is_done.release()
 
     is_done.acquire()
     _thread.start_new_thread(work, ())
     is_done.acquire()
+    for error in errors:
+        raise error
     return results[0]
 
 
