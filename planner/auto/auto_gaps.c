@@ -72,7 +72,6 @@ static planc_status number_versions(const planc_trace *trace, pl_arena *arena, i
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap) {
   const pl_walk *walk = f->walk;
   int32_t n = walk->order->n, begins_late = gap->from >= n ? n : 0, to = gap->to - begins_late;
-  if (!gap->comes_back) to = planc_order_first(walk->order, version->buffer) + n;
   pl_price price = pl_price_of_link(walk, version->buffer, gap->version);
   pl_auto_gap it = {.buffer = version->buffer,
                     .version = gap->version,

@@ -256,7 +256,7 @@ static planc_status set_up(pl_priced *p) {
   p->room = pl_max(pl_arena_room(&problem->terms, problem->job.profile), 0);
   const pl_walk_room room = {p->room, PL_RECEIVES_LATE};
   PLANC_TRY(pl_priced_start_walk(&p->walk, problem, p->early, room, &p->own));
-  PLANC_TRY(pl_bound_model_make(&p->own, &problem->terms.settings, &p->arena, &model));
+  PLANC_TRY(pl_bound_model_make(&p->own, &problem->terms.settings, stores(p), &p->arena, &model));
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
   PLANC_TRY(certify(p, &model));
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));

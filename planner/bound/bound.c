@@ -72,7 +72,7 @@ static planc_status find(const planc_problem *problem, const planc_candidate *ca
   pl_bound_model model;
   int32_t position;
   const planc_settings asked = planc_settings_asked(problem);
-  PLANC_TRY(pl_bound_model_make(candidate, &asked, arena, &model));
+  PLANC_TRY(pl_bound_model_make(candidate, &asked, problem->terms.budgets[PLANC_MEMORY_STORAGE] > 0, arena, &model));
   out->sub_batch = candidate->sub_batch;
   out->n_rounds = candidate->trace->jobs[0].n_rounds;
   out->least_bytes =

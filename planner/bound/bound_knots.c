@@ -84,7 +84,7 @@ bool pl_bound_knots_change(pl_bound_knots *knots, const pl_bound_prices *prices,
 static bool add_all(pl_bound_knots *knots) {
   pl_bound_space *space = knots->space;
   if (knots->all || space->model->n > space->most_knots) return false;
-  for (int32_t p = 0; p < space->model->n; p++) pl_bound_space_add(space, p);
+  pl_bound_space_add_all(space);
   return knots->all = true;
 }
 

@@ -12,6 +12,7 @@ typedef struct model_maker {
   const planc_order *order;
   const planc_trace *trace;
   pl_bound_again again;
+  bool stores;
   pl_arena *arena;
   planc_gaps *gaps_of_order;
   pl_bound_op *ops;
@@ -31,13 +32,14 @@ static planc_status add_versions(model_maker *m, int32_t first_gap, int32_t end_
 static void add_copies(model_maker *m, int32_t buffer);
 static void add_what_stays(model_maker *m);
 
-planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_settings *asked, pl_arena *arena,
-                                 pl_bound_model *out) {
+planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_settings *asked, bool stores,
+                                 pl_arena *arena, pl_bound_model *out) {
   *out = (pl_bound_model){.n = candidate->order->n, .device = candidate->costs[0]->device};
   model_maker m = {.candidate = candidate,
                    .order = candidate->order,
                    .trace = candidate->trace,
                    .again = {.order = candidate->order, .asked = asked},
+                   .stores = stores,
                    .arena = arena,
                    .model = out};
   planc_status status = make(&m);
@@ -199,7 +201,6 @@ static planc_status add_gap(model_maker *m, const planc_gap *gap, int32_t later,
                      .to = gap->to + later + (gap->wraps ? m->order->n : 0),
                      .comes_back = reads_at(m->order, gap->buffer, gap->to),
                      .again_ns = pl_bound_again_ns(&m->again, gap->buffer, gap->version)};
-  if (!it.comes_back) it.to = m->order->n;
   if (it.comes_back && !version->may_leave && it.again_ns < 0) {
     m->stays[it.from + 1] += version->bytes;
     m->stays[it.to] -= version->bytes;
@@ -237,6 +238,6 @@ static void add_copies(model_maker *m, int32_t b) {
   if (planc_user_holds(buffer, 0))
     m->fed[m->model->n_fed++] = (pl_bound_copy){.bytes = buffer->bytes, .from = first, .to = first + n};
   int32_t written = pl_bound_written(m->order, b, buffer->last_version);
-  if ((buffer->flags & PLANC_BUFFER_RESULT) && written != NONE)
+  if ((buffer->flags & PLANC_BUFFER_RESULT) && written != NONE && !m->stores)
     m->results[m->model->n_results++] = (pl_bound_copy){.bytes = buffer->bytes, .from = written, .to = written + n};
 }

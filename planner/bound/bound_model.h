@@ -8,11 +8,11 @@
  * through a gap between two uses, or is away for a part of it: copied in from the host again, and for that once copied
  * out, at any time from when it was written; or computed again by the op that wrote it. Of what that reads, what has a
  * use behind the gap's beginning is taken to be at hand. What has none has had to stay on from there, or comes from the
- * host, which has it if it was copied out in time, or is computed again itself, from what may be gone as well. From
- * when the first of these is brought, one of them or what is made of them is on the device up to the second use. What
- * persists and is only written by the next period may be dropped, without a copy, when its own ends. What the user
- * feeds comes in, what he gets goes out, once in every period. Where the user rules out swaps only what he feeds is
- * copied in again, and where recomputes, nothing runs again: what can neither be copied nor run again stays. */
+ * host, which has it if it was copied out in time, or is computed again itself, from what may be gone as well. What
+ * persists and is only written by the next period may be dropped behind its last use. What the user feeds comes in,
+ * what he gets goes out, once in every period; where there is storage he may get it from there. Where the user rules
+ * out swaps only what he feeds is copied in again, and where recomputes, nothing runs again: what can neither be copied
+ * nor run again stays. */
 #ifndef PLANC_BOUND_MODEL_H
 #define PLANC_BOUND_MODEL_H
 
@@ -35,16 +35,16 @@ typedef struct pl_bound_input {
   bool may_leave;                /* it may be copied out and in */
   int32_t n_readers;             /* one stay, copy or run of it may serve them all: each is charged with a part */
   int32_t first_input, n_inputs; /* of its writer */
-  int32_t sent_from; /* of what a gap's own writer reads: from behind the op at this position on it is copied out, if it
-                        is copied in. -1 = the host has it, or something else may be charged with that */
-  int32_t n_askers;  /* such inputs of all gaps that are this version: one copy out may serve them all */
+  int32_t
+      sent_from;    /* of what a gap's own writer reads: from behind the op at this position on it is copied out, if it
+                       is copied in. -1 = that is not charged here: the host has it, or a gap of its own may be charged */
+  int32_t n_askers; /* such inputs of all gaps that are this version: one copy out may serve them all */
 } pl_bound_input;
 
 typedef struct pl_bound_gap {
-  int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period. Where the next use only writes
-                       it ends with the period: nobody asks for the version behind that */
+  int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period */
   int32_t version;  /* that survives it, of its buffer in its period */
-  bool comes_back;  /* the second use reads it */
+  bool comes_back;  /* the second use reads it; else it may be away from the first on, and nothing is charged */
   int64_t again_ns; /* of running its writer again, -1 = that is not allowed; of an op that writes several buffers, one
                        is charged with all and the others with none */
   int32_t first_input, n_inputs; /* of its writer, where it is charged with that */
@@ -76,9 +76,10 @@ typedef struct pl_bound_model {
   planc_device device;
 } pl_bound_model;
 
-/* Of a candidate's order and costs, and of what the user rules out; `arena` has the model, which borrows the costs. */
-planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_settings *asked, pl_arena *arena,
-                                 pl_bound_model *out);
+/* Of a candidate's order and costs, and of what the user rules out; `stores`: whether there is storage. `arena` has the
+ * model, which borrows the costs. */
+planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_settings *asked, bool stores,
+                                 pl_arena *arena, pl_bound_model *out);
 
 /* What an op takes by itself, with the least workspace. */
 int64_t pl_bound_op_bytes(const pl_bound_op *op);

@@ -31,9 +31,11 @@ static inline int32_t pl_bound_space_dims(const pl_bound_space *space) {
 /* The first slot of a stretch, and of the one behind the last. */
 int32_t pl_bound_space_first(const pl_bound_space *space, int32_t stretch);
 
-/* False where there is no room, or it is one. What is needed right behind the op there can only be copied in the slot
- * between, which becomes a stretch of its own. */
+/* False where there is no room, or it is one. What is needed right behind the op there can only be copied in while it
+ * runs or behind it: these two slots become a stretch. */
 bool pl_bound_space_add(pl_bound_space *space, int32_t position);
+/* Each position, and each slot as a stretch of its own, as far as there is room. */
+void pl_bound_space_add_all(pl_bound_space *space);
 /* Without knots and breaks at which prices have nothing and do not change. */
 void pl_bound_space_drop_idle(pl_bound_space *space, const pl_bound_prices *prices);
 bool pl_bound_space_has(const pl_bound_space *space, int32_t position);

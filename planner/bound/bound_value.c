@@ -112,8 +112,8 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
     int64_t out = byte_price(device, &device->links[PLANC_ROUTE_D2H], prices->out[slot], prices->in[slot]);
     s->send[slot] = s->send[later] = out;
     s->bring[slot] = s->bring[later] = in;
-    s->back[slot] = in - s->bytes_before[(slot + 1) / 2];
-    s->back[later] = in - s->bytes_before[(later + 1) / 2];
+    s->back[slot] = in - s->bytes_before[pl_bound_there_from(slot)];
+    s->back[later] = in - s->bytes_before[pl_bound_there_from(later)];
     s->leave[slot] = out + s->bytes_before[slot / 2 + 1];
     s->leave[later] = out + s->bytes_before[later / 2 + 1];
     s->again[slot] = s->again[later] =
@@ -165,13 +165,9 @@ static void sum_kept(pl_bound_value *v) {
 
 /* --- Copies ------------------------------------------------------------------------------------------------------- */
 
-void pl_bound_copy_out(pl_bound_value *v, int32_t slot, int64_t bytes) {
-  pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_D2H, bytes);
-}
-
 void pl_bound_copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes) {
   pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_H2D, bytes);
-  pl_bound_keep(v, (slot + 1) / 2, end, bytes);
+  pl_bound_keep(v, pl_bound_there_from(slot), end, bytes);
 }
 
 /* --- Ops and what comes and goes ---------------------------------------------------------------------------------- */
@@ -204,7 +200,7 @@ static void add_fed(pl_bound_value *v, const pl_bound_copy *copy) {
 static void add_result(pl_bound_value *v, const pl_bound_copy *copy) {
   int32_t slot = pl_range_least_of(&v->scratch->least_send, 2 * copy->from, 2 * copy->to);
   v->value += (pl_signed_wide)copy->bytes * v->scratch->send[slot];
-  pl_bound_copy_out(v, slot, copy->bytes);
+  pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_D2H, copy->bytes);
 }
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
@@ -253,21 +249,19 @@ static pl_signed_wide price_of_leaving(pl_bound_scratch *s, const pl_bound_versi
 
 static pl_signed_wide price_of_return(pl_bound_scratch *s, const pl_bound_version *version, const pl_bound_gap *gap,
                                       int32_t k) {
-  s->back_slot[k] = -1;
-  if (!gap->comes_back) return 0;
   s->back_slot[k] = pl_range_least_of(&s->least_back, 2 * gap->from + 1, 2 * gap->to);
   return (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] + s->back[s->back_slot[k]]);
 }
 
-static pl_bound_reads reads_of(const pl_bound_gap *gap, const pl_bound_version *version) {
-  return (pl_bound_reads){gap->first_input, gap->n_inputs, version->bytes};
+static pl_bound_inputs inputs_of_gap(const pl_bound_gap *gap, const pl_bound_version *version) {
+  return (pl_bound_inputs){gap->first_input, gap->n_inputs, version->bytes};
 }
 
-static pl_again_window window_of(const pl_bound_value *v, const pl_bound_version *version, int32_t k) {
+static pl_bound_window window_of(const pl_bound_value *v, const pl_bound_version *version, int32_t k) {
   const pl_bound_scratch *s = v->scratch;
   const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
   int32_t first = 2 * gap->from + 1, end = 2 * gap->to;
-  pl_again_window window = {.from = gap->from, .to = gap->to, .again_slot = s->again_slot[k]};
+  pl_bound_window window = {.from = gap->from, .to = gap->to, .again_slot = s->again_slot[k]};
   if (gap->n_inputs == 0) return window;
   window.bring_slot = pl_range_least_of(&s->least_bring, first, end);
   window.back_slot = pl_range_least_of(&s->least_back, first, end);
@@ -277,6 +271,10 @@ static pl_again_window window_of(const pl_bound_value *v, const pl_bound_version
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
   pl_bound_scratch *s = v->scratch;
   const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
+  if (!gap->comes_back) { /* it is the last, and takes nothing */
+    s->with_copy[k] = s->without[k] = 0;
+    return;
+  }
   pl_signed_wide stays = (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] - s->bytes_before[gap->from + 1]);
   pl_signed_wide back = price_of_return(s, version, gap, k), here = stays;
   uint8_t way = PL_BOUND_STAYS;
@@ -284,15 +282,15 @@ static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_
     s->again_slot[k] = pl_range_least_of(&s->least_again, 2 * gap->from + 1, 2 * gap->to);
     pl_signed_wide again = (pl_signed_wide)gap->again_ns * s->again[s->again_slot[k]];
     if (again < here && gap->n_inputs > 0) {
-      const pl_again_window window = window_of(v, version, k);
-      again += pl_bound_price_of_inputs(v, &window, reads_of(gap, version));
+      const pl_bound_window window = window_of(v, version, k);
+      again += pl_bound_price_of_inputs(v, &window, inputs_of_gap(gap, version));
     }
     if (again < here) {
       here = again;
       way = PL_BOUND_AGAIN;
     }
   }
-  bool may_leave = version->may_leave || !gap->comes_back, returns = may_leave && back < here;
+  bool may_leave = version->may_leave, returns = may_leave && back < here;
   s->way_with[k] = returns ? PL_BOUND_COPIED : way;
   s->with_copy[k] = (returns ? back : here) + s->with_copy[k + 1];
   s->without[k] = here + s->without[k + 1];
@@ -310,23 +308,23 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
   bool on_host = version->on_host;
   for (int32_t k = 0; k < version->n_gaps; k++) {
     const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
-    pl_bound_way way = (pl_bound_way)(on_host ? s->way_with[k] : s->way_without[k]);
+    pl_bound_way way =
+        !gap->comes_back ? PL_BOUND_COPIED : (pl_bound_way)(on_host ? s->way_with[k] : s->way_without[k]);
     v->ways[version->first_gap + k] = way;
     if (way == PL_BOUND_STAYS) pl_bound_keep(v, gap->from + 1, gap->to, version->bytes);
     if (way == PL_BOUND_AGAIN) {
-      const pl_again_window window = window_of(v, version, k);
+      const pl_bound_window window = window_of(v, version, k);
       pl_bound_slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
-      pl_bound_take_inputs(v, &window, reads_of(gap, version), 1);
+      pl_bound_take_inputs(v, &window, inputs_of_gap(gap, version), 1);
     }
-    if (way != PL_BOUND_COPIED) continue;
+    if (way != PL_BOUND_COPIED || !gap->comes_back) continue;
     if (!on_host) {
-      pl_bound_copy_out(v, s->send_slot[k], version->bytes);
+      pl_bound_slope_of_copy(v, s->send_slot[k], PLANC_ROUTE_D2H, version->bytes);
       if (s->leaving[k] == PL_LEAVES_LATER) pl_bound_keep(v, gap->from + 1, s->send_slot[k] / 2 + 1, version->bytes);
       if (s->leaving[k] == PL_LEAVES_AGAIN)
         pl_bound_slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
     }
     on_host = true;
-    if (s->back_slot[k] < 0) continue;
     pl_bound_copy_in(v, s->back_slot[k], gap->to, version->bytes);
   }
 }

@@ -4,7 +4,7 @@
 
 #include "planner/bound/bound_value.h"
 
-/* How the copy out is had that a version leaves with. */
+/* When the copy out is made with which a version leaves the device. */
 typedef enum pl_bound_leaving {
   PL_LEAVES_SENT,  /* it is made up to the gap's first use */
   PL_LEAVES_LATER, /* behind that, and the version stays for it */
@@ -28,34 +28,41 @@ typedef struct pl_bound_scratch {
   uint8_t *way_with, *way_without;             /* by gap of a version */
 } pl_bound_scratch;
 
+/* The first position whose op finds on the device what is copied in in a slot. Memory counts when an op begins: while
+ * it runs, one thing may leave and another take its place. */
+static inline int32_t pl_bound_there_from(int32_t slot) {
+  return slot / 2 + 1;
+}
+
 /* --- Slopes ------------------------------------------------------------------------------------------------------- */
 
 /* An op of so many ns pays for less of its time where the price of its slot is higher. */
 void pl_bound_slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns);
 /* On the device at the ops from `first` up to, not including, `end`. */
 void pl_bound_keep(pl_bound_value *v, int32_t first, int32_t end, int64_t bytes);
+/* A copy in a slot. */
 void pl_bound_slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, int64_t bytes);
-void pl_bound_copy_out(pl_bound_value *v, int32_t slot, int64_t bytes);
-/* And kept from then on, up to `end`. */
+/* Copied in, in a slot, and on the device from then on, up to `end`. */
 void pl_bound_copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes);
 
 /* --- What runs again reads (bound_value_again.c) ------------------------------------------------------------------ */
 
-/* Where something runs again: in the gap's slots. */
-typedef struct pl_again_window {
+/* Where something runs again: in the gap's slots. Slots are of no meaning where it reads nothing that is gone. */
+typedef struct pl_bound_window {
   int32_t from, to;
   int32_t again_slot, bring_slot; /* the cheapest to run in, and to copy in, */
   int32_t back_slot;              /* and to copy in what is on the device from then on */
-} pl_again_window;
+} pl_bound_window;
 
-/* Inputs of the model, of an op that makes so many bytes of them. */
-typedef struct pl_bound_reads {
+/* Inputs of the model, of an op that makes so many bytes of them; 0: they do not give way to these
+ * (bound_value_again.c). */
+typedef struct pl_bound_inputs {
   int32_t first, n;
   int64_t made_bytes;
-} pl_bound_reads;
+} pl_bound_inputs;
 
-pl_signed_wide pl_bound_price_of_inputs(const pl_bound_value *v, const pl_again_window *window, pl_bound_reads reads);
+pl_signed_wide pl_bound_price_of_inputs(const pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs reads);
 /* What these take of memory and links, divided into so many parts. */
-void pl_bound_take_inputs(pl_bound_value *v, const pl_again_window *window, pl_bound_reads reads, int64_t parts);
+void pl_bound_take_inputs(pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs reads, int64_t parts);
 
 #endif

@@ -47,6 +47,9 @@ LARGE = [
     (VGG, "h100", 1, [], (90,)),
 ]
 HANDMADE = ("dropped-behind-boundary.plan", "fed-twice.plan")
+# With graphs and profiles of their own. While one op runs a tensor leaves and another comes into its place; and what the
+# next period is fed comes into the place of what that only overwrites, ahead of this period's end.
+WITH_TIMES = ("two-in-one-op", "fed-ahead-of-the-period")
 EXACT = 1e-6  # of the optimum: what glpsol's tolerances leave open
 FOUND = 0.97
 
@@ -272,6 +275,15 @@ def handmade_figures(folder):
         yield Figures(problem, Plan(lines).memories[0]["arena"], 3, told("simulate", path)["period_ns"])
 
 
+def figures_with_times():
+    for name in WITH_TIMES:
+        graph, profile, path = (os.path.join(ROOT, "tests/data/bound", name + ending) for ending in (".yaml", ".json", ".plan"))
+        problem = Problem(name, graph, profile, 1, ["--inference"])
+        with open(path, encoding="ascii") as file:
+            memory = Plan(file.read().splitlines()).memories[0]
+        yield Figures(problem, memory["arena"] + memory["reserved"], 3, told("simulate", path)["period_ns"])
+
+
 def random_figures(folder):
     for seed in range(SEED, SEED + COUNT):
         problem, budget = random_problem(seed, folder)
@@ -283,7 +295,7 @@ class BoundAndProgram(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             cases = CASES + (LARGE if os.environ.get("BOUND_LP_LARGE") else [])
-            cls.all = [*library_figures(cases, folder), *handmade_figures(folder), *random_figures(folder)]
+            cls.all = [*library_figures(cases, folder), *handmade_figures(folder), *figures_with_times(), *random_figures(folder)]
 
     def test_no_prices_certify_more(self):
         for figures in self.all:

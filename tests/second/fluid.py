@@ -6,9 +6,10 @@ The period is a circle of slots: slot 2p is the op at position p, slot 2p + 1 wh
 that a plan decides may be decided in parts here, each of them a variable that is not negative:
  - an op runs by its algorithms, alone, or slowed down by copies beside it;
  - of each gap of a version a part stays, a part is computed again, and a part is copied to the host, once, and back, in
-   any slots. It takes memory at the ops up to the end of its copy out, and from the beginning of its copy in on;
+   any slots. It takes memory at the ops up to the end of its copy out, and from the beginning of its copy in on. What
+   the next use only overwrites takes nothing;
  - what the user feeds comes in once a period, and his results go out.
-In each slot a link has the slot's length, and what lies on the device at an op is not more than there is. No plan of
+In each slot a link has the slot's length, and what lies on the device when an op begins is not more than there is. No plan of
 these ops in this order is faster than the least length of all slots together, and no prices certify more than that.
 
 What an op that runs again reads is taken to be there where an op behind the gap's first use reads it too. Else it
@@ -30,12 +31,12 @@ MOST_INPUTS, DEPTH = 24, 6  # of what an op that runs again reads, as far as is 
 
 
 class Gap:
-    """Between two uses of a version, at positions `start` and `end`, which may be of the next period. `back`: the
-    second one reads it. `again`: the time for which its writer runs again, None where that is not allowed. `inputs`:
-    what this one reads that is gone."""
+    """Between two uses of a version, at positions `start` and `end`, which may be of the next period, where it is read.
+    `again`: the time for which its writer runs again, None where that is not allowed. `inputs`: what this one reads
+    that is gone."""
 
-    def __init__(self, start, end, back, again, inputs):
-        self.start, self.end, self.back, self.again, self.inputs = start, end, back, again, inputs
+    def __init__(self, start, end, again, inputs):
+        self.start, self.end, self.again, self.inputs = start, end, again, inputs
 
 
 class Input:
@@ -101,21 +102,22 @@ class Period:
         for version, points in times.items():
             gaps = []
             for (start, _), (end, back) in zip(points, points[1:]):
-                self.add_gap(number, version, start, end if back else self.n, back, gaps)
+                if back:
+                    self.add_gap(number, version, start, end, gaps)
             if gaps:
                 written, leaves = self.writer.get((number, version)), self.leaves(number, version)
                 self.versions.append(Version(buffer.bytes, written, leaves, gaps))
 
-    def add_gap(self, number, version, start, end, back, gaps):
+    def add_gap(self, number, version, start, end, gaps):
         writer, leaves = self.runs_again(number, version), self.leaves(number, version)
-        if writer is None and back and not leaves:
+        if writer is None and not leaves:
             for at in range(start + 1, end):
                 self.stays[at % self.n] += self.buffers[number].bytes
             return
         charged = writer is not None and self.charged(writer) == number
         again = None if writer is None else self.least_time(writer) if charged else 0
         inputs = self.inputs_of(writer, start, DEPTH, [MOST_INPUTS]) if charged and end > start + 1 else []
-        gaps.append(Gap(start, end, back, again, inputs))
+        gaps.append(Gap(start, end, again, inputs))
 
     def leaves(self, number, version):
         """Whether it may be copied from the host."""
@@ -297,9 +299,9 @@ class Fluid:
     def add_fed(self, size, first):
         here, copies = None, []
         for slot in range(2 * first, 2 * (first + self.n)):
-            copies.append(self.copy("h2d", size, slot))
             if slot % 2 == 0:
                 here = self.held(slot // 2, size, here, copies[-2:], ())
+            copies.append(self.copy("h2d", size, slot))
         self.program.row([(copy, 1) for copy in copies], "=", 1)
 
     def held(self, position, size, before, come, gone):
@@ -319,7 +321,7 @@ class Fluid:
                 again = self.program.variable()
                 shares.append(again)
                 self.add_again(gap, slots, again, gap.again, gap.inputs, 1, version.bytes)
-            if version.leaves or not gap.back:
+            if version.leaves:
                 copied = self.program.variable()  # of what the host has
                 row([(copied, 1), *((variable, -1) for variable in host)], "<=", 1 if version.written is None else 0)
                 if version.written is not None:
@@ -331,10 +333,9 @@ class Fluid:
                         self.run_behind(slots, gap.again, made, 1)
                         leaves += made
                     row([(variable, 1) for variable in host + leaves], "<=", 1)
-                if gap.back:
-                    ins = {slot: self.copy("h2d", version.bytes, slot) for slot in slots}
-                    gone = [copied, *leaves]
-                    row([(it, 1) for it in ins.values()] + [(variable, -1) for variable in gone], "=", 0)
+                ins = {slot: self.copy("h2d", version.bytes, slot) for slot in slots}
+                gone = [copied, *leaves]
+                row([(it, 1) for it in ins.values()] + [(variable, -1) for variable in gone], "=", 0)
                 shares += [copied, *leaves]
             row([(variable, 1) for variable in (stays, *shares)], "=", 1)
             self.add_presence(version, gap, stays, ins, later)
@@ -343,7 +344,7 @@ class Fluid:
     def add_presence(self, version, gap, stays, ins, later):
         here = None
         for position in range(gap.start + 1, gap.end):
-            come = [ins[slot] for slot in (2 * position - 1, 2 * position) if slot in ins]
+            come = [ins[slot] for slot in (2 * position - 2, 2 * position - 1) if slot in ins]
             gone = [later[slot] for slot in (2 * position - 2, 2 * position - 1) if slot in later]
             if here is None:  # what leaves later, and has not gone yet, stays as well
                 come += [stays, *later.values()]
@@ -376,7 +377,7 @@ class Fluid:
         """Of what an op that runs again reads: its copies in."""
         ins, here = {slot: self.copy("h2d", it.bytes, slot, parts) for slot in slots}, None
         for position in range(gap.start + 1, gap.end if gives_way else 0):
-            come = [ins[slot] for slot in (2 * position - 1, 2 * position) if slot in ins]
+            come = [ins[slot] for slot in (2 * position - 2, 2 * position - 1) if slot in ins]
             here = self.held(position, it.bytes / parts, here, come, ())
         if it.sent is not None:
             outs = [self.copy("d2h", it.bytes, slot, parts * it.askers) for slot in range(2 * it.sent + 1, 2 * gap.end)]

@@ -126,7 +126,7 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
 static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails) {
   *s = (searched){.own = {0}};
   ok(pl_walk_start_rounds(&s->walk, problem, problem->job.sub_batch, room, &s->own));
-  ok(pl_bound_model_make(&s->own, &problem->terms.settings, &s->arena, &s->model));
+  ok(pl_bound_model_make(&s->own, &problem->terms.settings, false, &s->arena, &s->model));
   ok(pl_bound_ascend(&s->model, room.bytes, VALUES, &s->arena, &s->prices, &s->found));
   ok(pl_auto_gaps_make(&s->walk, &s->model, tails, &s->arena, &s->gaps));
   ok(pl_auto_search_new(&s->gaps, &s->prices, &s->found, &s->arena, &s->search));

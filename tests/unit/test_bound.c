@@ -62,7 +62,7 @@ static void any_prices_hold(const planc_problem *problem, const planc_plan *plan
   int64_t period = plan->predicted.period_ns;
   int64_t room = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - profile->device.reserved_bytes;
   ok(planc_candidate_rounds(problem, problem->job.sub_batch, &candidate));
-  ok(pl_bound_model_make(&candidate, &problem->terms.settings, &arena, &model));
+  ok(pl_bound_model_make(&candidate, &problem->terms.settings, false, &arena, &model));
   ok(pl_bound_prices_new(&model, &arena, &prices));
   ok(pl_bound_value_new(&model, room, &arena, &value));
   for (int k = 0; k < RANDOM_PRICES; k++) {
