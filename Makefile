@@ -102,8 +102,8 @@ $(CUDA_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(BUILD)/%.o)
 EMULATED = $(BUILD)/emulated
 EMULATED_PLUGIN = $(EMULATED)/libplanrt-cuda.so
 EMULATOR_SRC = $(wildcard tests/cuda/emulator/*.cpp)
-# Every thread of a kernel asks where it stands: -ftls-model has that without a call.
-CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) $(EXTRA_CFLAGS) -DPLANRT_CUDA_SMALL_LIMITS -fPIC -ftls-model=initial-exec -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
+# Every thread of a kernel asks where it stands: -ftls-model has that without a call. -g1 has the lines, in less time than -g.
+CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(patsubst -g,-g1,$(CFLAGS)) $(EXTRA_CFLAGS) -DPLANRT_CUDA_SMALL_LIMITS -fPIC -ftls-model=initial-exec -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
 	-isystem $(CUDNN_HOME)/include -MMD -MP -c
 emulated: build $(EMULATED_PLUGIN)
 # For a machine with a GPU: all that check-gpu needs in a folder, and check-gpu itself. As a test it has assertions.
@@ -116,7 +116,7 @@ CUDA_UNIT = $(patsubst tests/cuda/%,$(BUILD)/cuda/%,$(basename $(wildcard tests/
 CUDA_KERNELS = $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATED)/tests/cuda/emulator/kernels.cpp.o
 cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%) $(CUDA_UNIT)
 $(BUILD)/tests/cuda/%.o: ALL_CFLAGS += -isystem $(CUDA_HOME)/include -isystem $(CUDNN_HOME)/include
-LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(filter %.a,$^) $(CHECK_LIBS) $(LIBS) -lrt
+LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(FAST_LINK) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(filter %.a,$^) $(CHECK_LIBS) $(LIBS) -lrt
 $(BUILD)/cuda/test_emulator%: $(BUILD)/tests/cuda/test_emulator%.o \
 		$(filter-out %/kernels.cpp.o,$(EMULATOR_SRC:%=$(EMULATED)/%.o)) $(BUILD)/tests/support/unit.o $(LIBPLANC)
 	$(LINK_CUDA_TEST)

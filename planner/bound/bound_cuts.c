@@ -4,38 +4,57 @@
  *
  * Its dual has a row for each number of x and one for h, and a column for each of these limits: what they cost is
  * least, the weights of cuts sum up to one. Prices of its rows are x and h. A basis has as many columns as rows: at
- * first one cut, and for each number of x the side of the box that the cut leans on. */
+ * first one cut, and for each number of x the side of the box that the cut leans on.
+ *
+ * Each sum takes its terms in the order of their numbers, so that it is the same on every machine, and leaves out those
+ * that are exactly 0. There are many: where a side of the box is basic, the inverse's column has 1 or -1 in the row of
+ * the side and 0 in the others. */
 #include "planner/bound/bound_cuts.h"
 
 #include <string.h>
 
 #include "util/math.h"
 
-enum { NONE = -1 };
+enum {
+  NONE = -1,
+  ABREAST = 8 /* sums that are made at once: none waits for the terms of another */
+};
 static const double TINY = 1e-9;
+
+/* Of a sum, and not 0. */
+typedef struct pl_bound_term {
+  int32_t at;
+  double times;
+} pl_bound_term;
 
 typedef struct pl_bound_basis {
   int32_t n_rows;   /* the last is of h */
   int32_t *columns; /* by row: which column is basic there; NONE = there is no basis */
   double *amounts;  /* by row: of that column */
-  double *inverse;  /* by row, n_rows each */
+  double *inverse;  /* by column, n_rows each */
   double *prices;   /* by row: x and h */
-  double *entering, *row;
+  double *entering; /* by row */
+  int32_t *side_at; /* by number of x: the row in which a side of the box is basic, NONE = in none */
+  pl_bound_term *terms;
+  double *worth; /* by cut */
 } pl_bound_basis;
 
 planc_status pl_bound_cuts_new(int32_t most_dims, int32_t most, pl_arena *arena, pl_bound_cuts *out) {
   int64_t rows = (int64_t)most_dims + 1;
+  int64_t blocks = ((int64_t)most + ABREAST - 1) / ABREAST;
   *out = (pl_bound_cuts){.most_dims = most_dims, .most = most};
   PLANC_TRY(PL_NEW(arena, &out->heights, most));
   PLANC_TRY(PL_NEW(arena, &out->weights, most));
-  PLANC_TRY(PL_NEW(arena, &out->slopes, (int64_t)most * most_dims));
+  PLANC_TRY(PL_NEW(arena, &out->slopes, blocks * ABREAST * most_dims));
   PLANC_TRY(PL_NEW(arena, &out->basis, 1));
   PLANC_TRY(PL_NEW(arena, &out->basis->columns, rows));
   PLANC_TRY(PL_NEW(arena, &out->basis->amounts, rows));
   PLANC_TRY(PL_NEW(arena, &out->basis->inverse, rows * rows));
   PLANC_TRY(PL_NEW(arena, &out->basis->prices, rows));
   PLANC_TRY(PL_NEW(arena, &out->basis->entering, rows));
-  return PL_NEW(arena, &out->basis->row, rows);
+  PLANC_TRY(PL_NEW(arena, &out->basis->side_at, rows));
+  PLANC_TRY(PL_NEW(arena, &out->basis->terms, rows));
+  return PL_NEW(arena, &out->basis->worth, blocks * ABREAST);
 }
 
 void pl_bound_cuts_begin(pl_bound_cuts *cuts, int32_t n_dims, int32_t first_pair, int32_t n_pairs) {
@@ -47,17 +66,24 @@ void pl_bound_cuts_begin(pl_bound_cuts *cuts, int32_t n_dims, int32_t first_pair
   cuts->basis->columns[0] = NONE;
 }
 
+/* A cut's first; those of its other dimensions are ABREAST numbers apart. */
+static double *slopes_of(const pl_bound_cuts *cuts, int32_t cut) {
+  return &cuts->slopes[((int64_t)(cut / ABREAST) * cuts->n_dims) * ABREAST + cut % ABREAST];
+}
+
 bool pl_bound_cuts_add(pl_bound_cuts *cuts, double height, const double *slopes) {
   if (cuts->n == cuts->most) return false;
   cuts->heights[cuts->n] = height;
   cuts->weights[cuts->n] = 0;
-  memcpy(&cuts->slopes[(int64_t)cuts->n * cuts->n_dims], slopes, (size_t)cuts->n_dims * sizeof *slopes);
+  double *to = slopes_of(cuts, cuts->n);
+  for (int32_t d = 0; d < cuts->n_dims; d++) to[(int64_t)d * ABREAST] = slopes[d];
   cuts->n++;
   return true;
 }
 
 /* --- The simplex method ------------------------------------------------------------------------------------------- */
 
+static void add_slopes(const pl_bound_cuts *cuts, const double *point, double times, double *sums);
 static void set_first_basis(pl_bound_cuts *cuts);
 static double climb(pl_bound_cuts *cuts);
 
@@ -68,11 +94,10 @@ double pl_bound_cuts_highest(pl_bound_cuts *cuts, const double *center, double r
   double at_center = 0, found = 0;
   cuts->center = center;
   cuts->radius = radius;
-  for (int32_t k = 0; k < cuts->n; k++) {
-    double height = cuts->heights[k];
-    for (int32_t d = 0; d < n; d++) height += cuts->slopes[(int64_t)k * n + d] * center[d];
-    at_center = k == 0 || height < at_center ? height : at_center;
-  }
+  double *at = cuts->basis->worth;
+  memcpy(at, cuts->heights, (size_t)cuts->n * sizeof *at);
+  add_slopes(cuts, center, 1, at);
+  for (int32_t k = 0; k < cuts->n; k++) at_center = k == 0 || at[k] < at_center ? at[k] : at_center;
   if (cuts->basis->columns[0] != NONE) found = climb(cuts);
   if (cuts->basis->columns[0] == NONE || found < at_center - TINY) {
     set_first_basis(cuts);
@@ -87,17 +112,33 @@ double pl_bound_cuts_highest(pl_bound_cuts *cuts, const double *center, double r
   return found;
 }
 
+/* To the sum of each cut, `times` what its slopes come to at a point. */
+static void add_slopes(const pl_bound_cuts *cuts, const double *point, double times, double *sums) {
+  pl_bound_term *terms = cuts->basis->terms;
+  int32_t n_terms = 0;
+  for (int32_t d = 0; d < cuts->n_dims; d++)
+    if (point[d] != 0) terms[n_terms++] = (pl_bound_term){d * ABREAST, times * point[d]};
+  for (int32_t k = 0; k < cuts->n; k += ABREAST) {
+    const double *slopes = slopes_of(cuts, k);
+    double sum[ABREAST];
+    memcpy(sum, &sums[k], sizeof sum);
+    for (int32_t t = 0; t < n_terms; t++)
+      for (int32_t j = 0; j < ABREAST; j++) sum[j] += slopes[terms[t].at + j] * terms[t].times;
+    memcpy(&sums[k], sum, sizeof sum);
+  }
+}
+
 static void set_first_basis(pl_bound_cuts *cuts) {
   pl_bound_basis *b = cuts->basis;
   int32_t n = cuts->n_dims, rows = b->n_rows, newest = cuts->n - 1;
-  const double *slopes = &cuts->slopes[(int64_t)newest * n];
+  const double *slopes = slopes_of(cuts, newest);
   memset(b->inverse, 0, (size_t)rows * (size_t)rows * sizeof *b->inverse);
   for (int32_t d = 0; d < n; d++) {
-    double sign = slopes[d] >= 0 ? 1 : -1;
-    b->columns[d] = slopes[d] >= 0 ? d : n + d;
-    b->amounts[d] = sign * slopes[d];
+    double slope = slopes[(int64_t)d * ABREAST], sign = slope >= 0 ? 1 : -1;
+    b->columns[d] = slope >= 0 ? d : n + d;
+    b->amounts[d] = sign * slope;
     b->inverse[(int64_t)d * rows + d] = sign;
-    b->inverse[(int64_t)d * rows + n] = sign * slopes[d];
+    b->inverse[(int64_t)n * rows + d] = sign * slope;
   }
   b->columns[n] = 2 * n + cuts->n_pairs + newest;
   b->amounts[n] = 1;
@@ -128,22 +169,52 @@ static double climb(pl_bound_cuts *cuts) {
 static double cost_of(const pl_bound_cuts *cuts, int32_t column);
 static double worth_of(const pl_bound_cuts *cuts, int32_t column);
 
+/* Which sides are basic, and in which row. */
+static void find_sides(const pl_bound_cuts *cuts) {
+  pl_bound_basis *b = cuts->basis;
+  int32_t n = cuts->n_dims;
+  for (int32_t d = 0; d < b->n_rows; d++) b->side_at[d] = NONE;
+  for (int32_t r = 0; r < b->n_rows; r++)
+    if (b->columns[r] < 2 * n) b->side_at[b->columns[r] < n ? b->columns[r] : b->columns[r] - n] = r;
+}
+
+/* The prices of several rows. */
+static void sum_costs(pl_bound_basis *b, int32_t n_terms, const int32_t *of, int32_t n) {
+  const double *columns[ABREAST];
+  double sums[ABREAST] = {0};
+  for (int32_t j = 0; j < ABREAST; j++) columns[j] = &b->inverse[(int64_t)of[j < n ? j : 0] * b->n_rows];
+  for (int32_t t = 0; t < n_terms; t++)
+    for (int32_t j = 0; j < ABREAST; j++) sums[j] += b->terms[t].times * columns[j][b->terms[t].at];
+  for (int32_t j = 0; j < n; j++) b->prices[of[j]] = sums[j];
+}
+
 static void find_prices(pl_bound_cuts *cuts) {
   pl_bound_basis *b = cuts->basis;
-  int32_t rows = b->n_rows;
-  memset(b->prices, 0, (size_t)rows * sizeof *b->prices);
+  int32_t rows = b->n_rows, n_terms = 0, n = 0, others[ABREAST];
+  find_sides(cuts);
   for (int32_t r = 0; r < rows; r++) {
     double cost = cost_of(cuts, b->columns[r]);
-    const double *of = &b->inverse[(int64_t)r * rows];
-    for (int32_t d = 0; d < rows; d++) b->prices[d] += cost * of[d];
+    if (cost != 0) b->terms[n_terms++] = (pl_bound_term){r, cost};
+  }
+  for (int32_t d = 0; d < rows; d++) {
+    int32_t at = b->side_at[d];
+    if (at == NONE)
+      others[n++] = d;
+    else
+      b->prices[d] = 0 + cost_of(cuts, b->columns[at]) * b->inverse[(int64_t)d * rows + at];
+    if (n < ABREAST && d < rows - 1) continue;
+    sum_costs(b, n_terms, others, n);
+    n = 0;
   }
 }
 
 static int32_t best_column(const pl_bound_cuts *cuts) {
-  int32_t n = 2 * cuts->n_dims + cuts->n_pairs + cuts->n, best = NONE;
-  double most = TINY;
-  for (int32_t column = 0; column < n; column++) {
-    double gain = worth_of(cuts, column) - cost_of(cuts, column);
+  int32_t n = 2 * cuts->n_dims + cuts->n_pairs, best = NONE;
+  double most = TINY, *worth = cuts->basis->worth;
+  for (int32_t k = 0; k < cuts->n; k++) worth[k] = cuts->basis->prices[cuts->n_dims];
+  add_slopes(cuts, cuts->basis->prices, -1, worth);
+  for (int32_t column = 0; column < n + cuts->n; column++) {
+    double gain = (column < n ? worth_of(cuts, column) : worth[column - n]) - cost_of(cuts, column);
     if (gain <= most) continue;
     most = gain;
     best = column;
@@ -172,13 +243,14 @@ static void exchange(pl_bound_cuts *cuts, int32_t row, int32_t column) {
   pl_bound_basis *b = cuts->basis;
   int32_t rows = b->n_rows;
   double by = b->entering[row], amount = b->amounts[row] / by;
-  double *of = &b->inverse[(int64_t)row * rows];
-  for (int32_t d = 0; d < rows; d++) of[d] /= by;
+  for (int32_t d = 0; d < rows; d++) {
+    double *of = &b->inverse[(int64_t)d * rows], in_row = of[row] / by;
+    for (int32_t r = 0; in_row != 0 && r < rows; r++) of[r] -= b->entering[r] * in_row;
+    of[row] = in_row;
+  }
   for (int32_t r = 0; r < rows; r++) {
     double times = b->entering[r];
     if (r == row || times == 0) continue;
-    double *other = &b->inverse[(int64_t)r * rows];
-    for (int32_t d = 0; d < rows; d++) other[d] -= times * of[d];
     b->amounts[r] -= times * amount;
     if (b->amounts[r] < 0) b->amounts[r] = 0;
   }
@@ -201,37 +273,46 @@ static double cost_of(const pl_bound_cuts *cuts, int32_t column) {
   return cuts->heights[column - 2 * n - cuts->n_pairs];
 }
 
-/* What a column adds up to at the present prices of the rows. */
+/* What a column that is of no cut adds up to at the present prices of the rows. */
 static double worth_of(const pl_bound_cuts *cuts, int32_t column) {
   const double *prices = cuts->basis->prices;
-  int32_t n = cuts->n_dims, pair = column - 2 * n;
+  int32_t n = cuts->n_dims, pair = cuts->first_pair + column - 2 * n;
   if (column < n) return prices[column];
   if (column < 2 * n) return -prices[column - n];
-  if (pair < cuts->n_pairs) return prices[cuts->first_pair + pair] + prices[cuts->first_pair + cuts->n_pairs + pair];
-  const double *slopes = &cuts->slopes[(int64_t)(pair - cuts->n_pairs) * n];
-  double sum = prices[n];
-  for (int32_t d = 0; d < n; d++) sum -= slopes[d] * prices[d];
-  return sum;
+  return prices[pair] + prices[pair + cuts->n_pairs];
 }
+
+static void enter_cut(const pl_bound_cuts *cuts, const double *slopes);
 
 /* The column in terms of those of the basis. */
 static void find_entering(const pl_bound_cuts *cuts, int32_t column) {
   pl_bound_basis *b = cuts->basis;
   int32_t n = cuts->n_dims, pair = column - 2 * n, rows = b->n_rows;
-  const double *slopes = pair >= cuts->n_pairs ? &cuts->slopes[(int64_t)(pair - cuts->n_pairs) * n] : NULL;
-  for (int32_t r = 0; r < rows; r++) {
-    const double *of = &b->inverse[(int64_t)r * rows];
-    double sum = 0;
-    if (column < n)
-      sum = of[column];
-    else if (column < 2 * n)
-      sum = -of[column - n];
-    else if (!slopes)
-      sum = of[cuts->first_pair + pair] + of[cuts->first_pair + cuts->n_pairs + pair];
-    else {
-      sum = of[n];
-      for (int32_t d = 0; d < n; d++) sum -= of[d] * slopes[d];
-    }
-    b->entering[r] = sum;
+  if (column < n) {
+    memcpy(b->entering, &b->inverse[(int64_t)column * rows], (size_t)rows * sizeof *b->entering);
+  } else if (column < 2 * n) {
+    const double *of = &b->inverse[(int64_t)(column - n) * rows];
+    for (int32_t r = 0; r < rows; r++) b->entering[r] = -of[r];
+  } else if (pair < cuts->n_pairs) {
+    const double *one = &b->inverse[(int64_t)(cuts->first_pair + pair) * rows];
+    const double *other = one + (int64_t)cuts->n_pairs * rows;
+    for (int32_t r = 0; r < rows; r++) b->entering[r] = one[r] + other[r];
+  } else {
+    enter_cut(cuts, slopes_of(cuts, pair - cuts->n_pairs));
+  }
+}
+
+static void enter_cut(const pl_bound_cuts *cuts, const double *slopes) {
+  pl_bound_basis *b = cuts->basis;
+  int32_t n = cuts->n_dims, rows = b->n_rows;
+  memcpy(b->entering, &b->inverse[(int64_t)n * rows], (size_t)rows * sizeof *b->entering);
+  for (int32_t d = 0; d < n; d++) {
+    const double *of = &b->inverse[(int64_t)d * rows];
+    double slope = slopes[(int64_t)d * ABREAST];
+    int32_t at = b->side_at[d];
+    if (at != NONE)
+      b->entering[at] -= of[at] * slope;
+    else if (slope != 0)
+      for (int32_t r = 0; r < rows; r++) b->entering[r] -= of[r] * slope;
   }
 }

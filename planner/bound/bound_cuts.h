@@ -14,7 +14,7 @@ typedef struct pl_bound_cuts {
   int32_t n_dims;              /* of a point; none of its numbers is negative */
   int32_t first_pair, n_pairs; /* number first_pair + k and number first_pair + n_pairs + k are together 1 at most */
   int32_t most_dims, most, n;  /* cuts */
-  double *heights, *slopes;    /* by cut: at 0; and its slopes, n_dims each */
+  double *heights, *slopes;    /* by cut: at 0; and slopes, of some cuts for each dimension (bound_cuts.c) */
   double *weights;      /* by cut: with these, slopes sum up to nothing but for what the box and the pairs hold */
   const double *center; /* of the box, borrowed while it is looked at */
   double radius;

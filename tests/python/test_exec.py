@@ -1,5 +1,6 @@
 """`planrun exec` end to end: training under a budget, interrupts, checkpoints."""
 
+import functools
 import json
 import os
 import re
@@ -28,8 +29,22 @@ def run(program, *arguments):
 def plan(folder, name, *options, graph="lenet-digits"):
     """Plans a graph for the digits, a model's name or a file; the plan's path and summary."""
     path = os.path.join(folder, name)
-    source = graph if os.path.isabs(graph) else os.path.join(ROOT, f"graphs/{graph}.yaml")
-    return path, json.loads(run("planc", "plan", source, "--json", "-o", path, *options))
+    if os.path.isabs(graph):
+        return path, json.loads(run("planc", "plan", graph, "--json", "-o", path, *options))
+    text, summary = planned(graph, tuple(map(str, options)))
+    with open(path, "wb") as file:
+        file.write(text)
+    return path, json.loads(summary)
+
+
+@functools.lru_cache(maxsize=None)
+def planned(model, options):
+    """A model's plan, made once for all tests, and its summary."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.plan")
+        summary = run("planc", "plan", os.path.join(ROOT, f"graphs/{model}.yaml"), "--json", "-o", path, *options)
+        with open(path, "rb") as file:
+            return file.read(), summary
 
 
 def train(path, *options):

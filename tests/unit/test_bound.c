@@ -252,17 +252,19 @@ START_TEST(least_of_range) {
 }
 END_TEST
 
+enum { MOST_DIMS = 7 };
+
 static double random_between(uint64_t *rng, double low, double high) {
   enum { STEPS = 1000 };
   return low + (high - low) * (double)rand_below(rng, STEPS + 1) / STEPS;
 }
 
-/* The height of the lowest cut at a point. */
-static double lowest_at(const pl_bound_cuts *cuts, const double *point) {
+/* The height of the lowest cut at a point; slopes are by cut. */
+static double lowest_at(const pl_bound_cuts *cuts, double (*slopes)[MOST_DIMS], const double *point) {
   double lowest = 0;
   for (int32_t k = 0; k < cuts->n; k++) {
     double height = cuts->heights[k];
-    for (int32_t d = 0; d < cuts->n_dims; d++) height += cuts->slopes[k * cuts->n_dims + d] * point[d];
+    for (int32_t d = 0; d < cuts->n_dims; d++) height += slopes[k][d] * point[d];
     if (k == 0 || height < lowest) lowest = height;
   }
   return lowest;
@@ -281,35 +283,36 @@ static bool is_allowed(const pl_bound_cuts *cuts, const double *center, double r
 /* The highest point is allowed, is as high as is said, and no other that is tried is higher: any, and such as are a
  * little to a side of it. Weights are those of a mean. */
 START_TEST(highest_under_cuts) {
-  enum { ROUNDS = 150, MOST_DIMS = 7, MOST_CUTS = 20, TRIES = 3000 };
+  enum { ROUNDS = 150, MOST_CUTS = 20, TRIES = 3000 };
   const double nearly = 1e-6;
   uint64_t rng = 5;
   for (int round = 0; round < ROUNDS; round++) {
     pl_arena arena = {0};
     pl_bound_cuts cuts;
-    double center[MOST_DIMS] = {0}, slopes[MOST_DIMS], point[MOST_DIMS], other[MOST_DIMS];
+    double center[MOST_DIMS] = {0}, slopes[MOST_CUTS][MOST_DIMS], point[MOST_DIMS], other[MOST_DIMS];
     int32_t n_pairs = (int32_t)rand_below(&rng, 3),
             n = 2 * n_pairs + 1 + (int32_t)rand_below(&rng, MOST_DIMS - 2 * n_pairs);
     ok(pl_bound_cuts_new(MOST_DIMS, MOST_CUTS, &arena, &cuts));
     pl_bound_cuts_begin(&cuts, n, n - 2 * n_pairs, n_pairs);
     while (cuts.n < MOST_CUTS) {
-      for (int32_t d = 0; d < n; d++) slopes[d] = rand_chance(&rng, 30) ? 0 : random_between(&rng, -2, 2);
-      ck_assert(pl_bound_cuts_add(&cuts, random_between(&rng, 0, 1), slopes));
+      for (int32_t d = 0; d < n; d++) slopes[cuts.n][d] = rand_chance(&rng, 30) ? 0 : random_between(&rng, -2, 2);
+      ck_assert(pl_bound_cuts_add(&cuts, random_between(&rng, 0, 1), slopes[cuts.n]));
       double radius = random_between(&rng, 0.01, 2), weights = 0;
       double height = pl_bound_cuts_highest(&cuts, center, radius, point);
       ck_assert(is_allowed(&cuts, center, radius, point));
-      ck_assert_double_eq_tol(height, lowest_at(&cuts, point), nearly);
+      ck_assert_double_eq_tol(height, lowest_at(&cuts, slopes, point), nearly);
       for (int32_t k = 0; k < cuts.n; k++) weights += cuts.weights[k];
       ck_assert_double_eq_tol(weights, 1, nearly);
       for (int k = 0; k < TRIES / MOST_CUTS; k++) {
         double away = k % 2 == 0 ? 0.05 : 2 * radius;
         for (int32_t d = 0; d < n; d++)
           other[d] = (k % 2 == 0 ? point[d] : center[d]) + random_between(&rng, -away, away);
-        if (is_allowed(&cuts, center, radius, other)) ck_assert_double_le(lowest_at(&cuts, other), height + nearly);
+        if (is_allowed(&cuts, center, radius, other))
+          ck_assert_double_le(lowest_at(&cuts, slopes, other), height + nearly);
       }
       if (rand_chance(&rng, 50)) memcpy(center, point, sizeof center);
     }
-    ck_assert(!pl_bound_cuts_add(&cuts, 0, slopes));
+    ck_assert(!pl_bound_cuts_add(&cuts, 0, slopes[0]));
     pl_arena_free(&arena);
   }
 }
