@@ -36,6 +36,29 @@ static int32_t find(const int32_t *numbers, int32_t n, int32_t number) {
   return low;
 }
 
+bool pl_bound_space_has(const pl_bound_space *space, int32_t position) {
+  int32_t at = find(space->knots, space->n_knots, position);
+  return at < space->n_knots && space->knots[at] == position;
+}
+
+static void insert(int32_t *numbers, int32_t *n, int32_t number);
+static void add_break(pl_bound_space *space, int32_t slot);
+static int32_t most_breaks(const pl_bound_space *space);
+
+bool pl_bound_space_add(pl_bound_space *space, int32_t position) {
+  if (pl_bound_space_has(space, position) || space->n_knots == space->most_knots) return false;
+  if (space->n_breaks + BREAKS_OF_KNOT > most_breaks(space)) return false;
+  insert(space->knots, &space->n_knots, position);
+  for (int32_t k = 0; k < BREAKS_OF_KNOT; k++) add_break(space, 2 * (position + k));
+  return true;
+}
+
+void pl_bound_space_add_all(pl_bound_space *space) {
+  for (int32_t p = 0; p < space->model->n; p++) pl_bound_space_add(space, p);
+  for (int32_t slot = 1; slot < 2 * space->model->n && space->n_breaks < most_breaks(space); slot++)
+    add_break(space, slot);
+}
+
 static void insert(int32_t *numbers, int32_t *n, int32_t number) {
   int32_t at = find(numbers, *n, number);
   if (at < *n && numbers[at] == number) return;
@@ -50,25 +73,6 @@ static int32_t most_breaks(const pl_bound_space *space) {
 
 static void add_break(pl_bound_space *space, int32_t slot) {
   if (slot > 0 && slot < 2 * space->model->n) insert(space->breaks, &space->n_breaks, slot);
-}
-
-bool pl_bound_space_has(const pl_bound_space *space, int32_t position) {
-  int32_t at = find(space->knots, space->n_knots, position);
-  return at < space->n_knots && space->knots[at] == position;
-}
-
-bool pl_bound_space_add(pl_bound_space *space, int32_t position) {
-  if (pl_bound_space_has(space, position) || space->n_knots == space->most_knots) return false;
-  if (space->n_breaks + BREAKS_OF_KNOT > most_breaks(space)) return false;
-  insert(space->knots, &space->n_knots, position);
-  for (int32_t k = 0; k < BREAKS_OF_KNOT; k++) add_break(space, 2 * (position + k));
-  return true;
-}
-
-void pl_bound_space_add_all(pl_bound_space *space) {
-  for (int32_t p = 0; p < space->model->n; p++) pl_bound_space_add(space, p);
-  for (int32_t slot = 1; slot < 2 * space->model->n && space->n_breaks < most_breaks(space); slot++)
-    add_break(space, slot);
 }
 
 void pl_bound_space_drop_idle(pl_bound_space *space, const pl_bound_prices *prices) {

@@ -3,20 +3,16 @@
 
 #include "planner/bound/bound_value_state.h"
 
-static int32_t n_slots(const pl_bound_model *model) {
-  return 2 * model->n;
-}
-
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 planc_status pl_bound_prices_new(const pl_bound_model *model, pl_arena *arena, pl_bound_prices *out) {
   PLANC_TRY(PL_NEW(arena, &out->byte, model->n));
-  PLANC_TRY(PL_NEW(arena, &out->in, n_slots(model)));
-  return PL_NEW(arena, &out->out, n_slots(model));
+  PLANC_TRY(PL_NEW(arena, &out->in, pl_bound_n_slots(model)));
+  return PL_NEW(arena, &out->out, pl_bound_n_slots(model));
 }
 
 void pl_bound_prices_copy(const pl_bound_model *model, const pl_bound_prices *from, pl_bound_prices *to) {
-  size_t n = (size_t)model->n, slots = (size_t)n_slots(model);
+  size_t n = (size_t)model->n, slots = (size_t)pl_bound_n_slots(model);
   memcpy(to->byte, from->byte, n * sizeof *to->byte);
   memcpy(to->in, from->in, slots * sizeof *to->in);
   memcpy(to->out, from->out, slots * sizeof *to->out);
@@ -28,8 +24,8 @@ int64_t pl_bound_most_price(const pl_bound_model *model) {
 }
 
 static planc_status new_slots(const pl_bound_model *model, pl_arena *arena, int64_t **slots, pl_range_least *least) {
-  PLANC_TRY(PL_NEW(arena, slots, 2 * (int64_t)n_slots(model)));
-  return least ? pl_range_least_new(arena, 2 * n_slots(model), least) : NULL;
+  PLANC_TRY(PL_NEW(arena, slots, 2 * (int64_t)pl_bound_n_slots(model)));
+  return least ? pl_range_least_new(arena, 2 * pl_bound_n_slots(model), least) : NULL;
 }
 
 static planc_status new_gaps(int64_t most, pl_arena *arena, pl_bound_scratch *s) {
@@ -73,7 +69,7 @@ static void sum_kept(pl_bound_value *v);
 
 void pl_bound_value_find(pl_bound_value *v, const pl_bound_prices *prices) {
   const pl_bound_model *model = v->model;
-  size_t slots = (size_t)n_slots(model);
+  size_t slots = (size_t)pl_bound_n_slots(model);
   v->value = 0;
   memset(v->slopes.in, 0, slots * sizeof *v->slopes.in);
   memset(v->slopes.out, 0, slots * sizeof *v->slopes.out);
@@ -107,7 +103,7 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
   pl_bound_scratch *s = v->scratch;
   int32_t n = model->n;
   for (int32_t p = 0; p < 2 * n; p++) s->bytes_before[p + 1] = s->bytes_before[p] + prices->byte[p < n ? p : p - n];
-  for (int32_t slot = 0, later = n_slots(model); slot < n_slots(model); slot++, later++) {
+  for (int32_t slot = 0, later = pl_bound_n_slots(model); slot < pl_bound_n_slots(model); slot++, later++) {
     int64_t in = byte_price(device, &device->links[PLANC_ROUTE_H2D], prices->in[slot], prices->out[slot]);
     int64_t out = byte_price(device, &device->links[PLANC_ROUTE_D2H], prices->out[slot], prices->in[slot]);
     s->send[slot] = s->send[later] = out;
@@ -124,50 +120,6 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
   pl_range_least_build(&s->least_send, s->send);
   pl_range_least_build(&s->least_again, s->again);
   pl_range_least_build(&s->least_bring, s->bring);
-}
-
-/* --- Slopes ------------------------------------------------------------------------------------------------------- */
-
-/* Of what is longer it need not be told how long it is; so millions of them have 64 bits. */
-#define MOST_TERM (INT64_C(1) << 40)
-
-void pl_bound_slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns) {
-  int32_t of = slot % n_slots(v->model);
-  if (paid >= PL_PRICE_ONE) return;
-  int64_t bought = pl_min(pl_muldiv_floor(ns, PL_PPM + v->model->device.slowdown_ppm, PL_PPM), MOST_TERM);
-  v->slopes.in[of] -= bought;
-  v->slopes.out[of] -= bought;
-}
-
-void pl_bound_slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, int64_t bytes) {
-  const planc_device *device = &v->model->device;
-  const planc_link *link = &device->links[route];
-  int32_t of = slot % n_slots(v->model);
-  int64_t ns = link->bytes_per_second > 0 ? pl_muldiv_floor(bytes, PL_NS, link->bytes_per_second) : 0;
-  int64_t duplex = device->duplex_ppm, shared = duplex > PL_PPM / 2 ? pl_muldiv_floor(ns, PL_PPM - duplex, duplex) : ns;
-  v->slopes.in[of] += pl_min(route == PLANC_ROUTE_H2D ? ns : shared, MOST_TERM);
-  v->slopes.out[of] += pl_min(route == PLANC_ROUTE_H2D ? shared : ns, MOST_TERM);
-}
-
-void pl_bound_keep(pl_bound_value *v, int32_t first, int32_t end, int64_t bytes) {
-  if (first >= end) return;
-  v->scratch->kept[first] += bytes;
-  v->scratch->kept[end] -= bytes;
-}
-
-static void sum_kept(pl_bound_value *v) {
-  int64_t kept = 0;
-  for (int32_t p = 0; p < 2 * v->model->n; p++) {
-    kept += v->scratch->kept[p];
-    v->slopes.byte[p % v->model->n] += kept;
-  }
-}
-
-/* --- Copies ------------------------------------------------------------------------------------------------------- */
-
-void pl_bound_copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes) {
-  pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_H2D, bytes);
-  pl_bound_keep(v, pl_bound_there_from(slot), end, bytes);
 }
 
 /* --- Ops and what comes and goes ---------------------------------------------------------------------------------- */
@@ -326,5 +278,15 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
     }
     on_host = true;
     pl_bound_copy_in(v, s->back_slot[k], gap->to, version->bytes);
+  }
+}
+
+/* --- What is on the device ---------------------------------------------------------------------------------------- */
+
+static void sum_kept(pl_bound_value *v) {
+  int64_t kept = 0;
+  for (int32_t p = 0; p < 2 * v->model->n; p++) {
+    kept += v->scratch->kept[p];
+    v->slopes.byte[p % v->model->n] += kept;
   }
 }

@@ -20,8 +20,18 @@ typedef struct op_again {
   bool gives_way; /* inputs have no more bytes than what is made of them, and that is so up to the gap's version */
 } op_again;
 
-static pl_bound_inputs inputs_of_input(const pl_bound_input *input, const op_again *of) {
-  return (pl_bound_inputs){input->first_input, input->n_inputs, of->gives_way ? input->bytes : 0};
+static op_again op_of(const pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs inputs);
+static input_price price_of_input(const pl_bound_value *v, const op_again *of, const pl_bound_input *input);
+
+pl_signed_wide pl_bound_price_of_inputs(const pl_bound_value *v, const pl_bound_window *window,
+                                        pl_bound_inputs inputs) {
+  const op_again of = op_of(v, window, inputs);
+  pl_signed_wide sum = 0;
+  for (int32_t k = inputs.first; k < inputs.first + inputs.n; k++) {
+    const pl_bound_input *input = &v->model->inputs[k];
+    sum += price_of_input(v, &of, input).price / input->n_readers;
+  }
+  return sum;
 }
 
 static op_again op_of(const pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs inputs) {
@@ -33,20 +43,8 @@ static op_again op_of(const pl_bound_value *v, const pl_bound_window *window, pl
   return (op_again){window, left >= 0};
 }
 
-/* --- Prices ------------------------------------------------------------------------------------------------------- */
-
-/* Where it is copied out: at any time, since it may be computed again for that. */
-static int32_t send_slot(const pl_bound_scratch *s, const op_again *of, const pl_bound_input *input) {
-  return input->sent_from < 0 ? -1 : pl_range_least_of(&s->least_send, 2 * input->sent_from + 1, 2 * of->window->to);
-}
-
-static pl_signed_wide price_of_copies(const pl_bound_scratch *s, const op_again *of, const pl_bound_input *input) {
-  const pl_bound_window *window = of->window;
-  int64_t in = of->gives_way ? s->back[window->back_slot] + s->bytes_before[window->to] : s->bring[window->bring_slot];
-  int32_t slot = send_slot(s, of, input);
-  pl_signed_wide out = slot < 0 ? 0 : (pl_signed_wide)input->bytes * s->send[slot] / input->n_askers;
-  return (pl_signed_wide)input->bytes * in + out;
-}
+static pl_signed_wide price_of_copies(const pl_bound_scratch *s, const op_again *of, const pl_bound_input *input);
+static pl_bound_inputs inputs_of_input(const pl_bound_input *input, const op_again *of);
 
 static input_price price_of_input(const pl_bound_value *v, const op_again *of, const pl_bound_input *input) {
   const pl_bound_scratch *s = v->scratch;
@@ -65,15 +63,23 @@ static input_price price_of_input(const pl_bound_value *v, const op_again *of, c
   return least;
 }
 
-pl_signed_wide pl_bound_price_of_inputs(const pl_bound_value *v, const pl_bound_window *window,
-                                        pl_bound_inputs inputs) {
-  const op_again of = op_of(v, window, inputs);
-  pl_signed_wide sum = 0;
-  for (int32_t k = inputs.first; k < inputs.first + inputs.n; k++) {
-    const pl_bound_input *input = &v->model->inputs[k];
-    sum += price_of_input(v, &of, input).price / input->n_readers;
-  }
-  return sum;
+static int32_t send_slot(const pl_bound_scratch *s, const op_again *of, const pl_bound_input *input);
+
+static pl_signed_wide price_of_copies(const pl_bound_scratch *s, const op_again *of, const pl_bound_input *input) {
+  const pl_bound_window *window = of->window;
+  int64_t in = of->gives_way ? s->back[window->back_slot] + s->bytes_before[window->to] : s->bring[window->bring_slot];
+  int32_t slot = send_slot(s, of, input);
+  pl_signed_wide out = slot < 0 ? 0 : (pl_signed_wide)input->bytes * s->send[slot] / input->n_askers;
+  return (pl_signed_wide)input->bytes * in + out;
+}
+
+/* Where it is copied out: at any time, since it may be computed again for that. */
+static int32_t send_slot(const pl_bound_scratch *s, const op_again *of, const pl_bound_input *input) {
+  return input->sent_from < 0 ? -1 : pl_range_least_of(&s->least_send, 2 * input->sent_from + 1, 2 * of->window->to);
+}
+
+static pl_bound_inputs inputs_of_input(const pl_bound_input *input, const op_again *of) {
+  return (pl_bound_inputs){input->first_input, input->n_inputs, of->gives_way ? input->bytes : 0};
 }
 
 /* --- Slopes ------------------------------------------------------------------------------------------------------- */

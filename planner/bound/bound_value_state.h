@@ -28,13 +28,17 @@ typedef struct pl_bound_scratch {
   uint8_t *way_with, *way_without;             /* by gap of a version */
 } pl_bound_scratch;
 
+static inline int32_t pl_bound_n_slots(const pl_bound_model *model) {
+  return 2 * model->n;
+}
+
 /* The first position whose op finds on the device what is copied in in a slot. Memory counts when an op begins: while
  * it runs, one thing may leave and another take its place. */
 static inline int32_t pl_bound_there_from(int32_t slot) {
   return slot / 2 + 1;
 }
 
-/* --- Slopes ------------------------------------------------------------------------------------------------------- */
+/* --- Slopes (bound_slopes.c) -------------------------------------------------------------------------------------- */
 
 /* An op of so many ns pays for less of its time where the price of its slot is higher. */
 void pl_bound_slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns);
@@ -61,8 +65,8 @@ typedef struct pl_bound_inputs {
   int64_t made_bytes;
 } pl_bound_inputs;
 
-pl_signed_wide pl_bound_price_of_inputs(const pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs reads);
+pl_signed_wide pl_bound_price_of_inputs(const pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs inputs);
 /* What these take of memory and links, divided into so many parts. */
-void pl_bound_take_inputs(pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs reads, int64_t parts);
+void pl_bound_take_inputs(pl_bound_value *v, const pl_bound_window *window, pl_bound_inputs inputs, int64_t parts);
 
 #endif
