@@ -2,20 +2,20 @@ What no plan is faster than, and the least memory that any needs.
 
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --effort 1
   lenet-digits: batch 64 in 1 round of 64, budget 700.00 KiB
-    at least  0.346 ms an iteration, ideal 0.319 ms (+8.6 %)
-    a GiB     more lowers that by at most 307.811 ms
+    at least  0.333 ms an iteration, ideal 0.319 ms (+4.7 %)
+    a GiB     more lowers that by at most 509.209 ms
     memory    at least 655360 bytes (640.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --effort 1 --json
-  {"planc":"bound/1","graph":"lenet-digits","device":"k40m","batch":64,"rounds":1,"sub_batch":64,"budget_bytes":716800,"bound_ns":346440,"gib_ns":307811815,"ideal_ns":319056,"least_budget":655360,"binds":"pool1.grad","effort":1,"values":160}
+  {"planc":"bound/1","graph":"lenet-digits","device":"k40m","batch":64,"rounds":1,"sub_batch":64,"budget_bytes":716800,"bound_ns":333993,"gib_ns":509209509,"ideal_ns":319056,"least_budget":655360,"binds":"pool1.grad","effort":1,"values":160}
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
 
 In rounds each of them needs less.
 
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --sub-batch 16 --budget 250K --effort 1
   lenet-digits: batch 64 in 4 rounds of 16, budget 250.00 KiB
-    at least  0.881 ms an iteration, ideal 0.865 ms (+1.8 %)
-    a GiB     more lowers that by at most 482.333 ms
+    at least  0.867 ms an iteration, ideal 0.865 ms (+0.3 %)
+    a GiB     more lowers that by at most 30.376 ms
     memory    at least 163840 bytes (160.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 250K

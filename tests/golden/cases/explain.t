@@ -33,11 +33,11 @@ What left the device would have found no room.
   x.plan: lms, batch 64 in 1 round of 64
     peak      755.75 KiB of 800.00 KiB, host 488.00 KiB
     iteration 0.984 ms, ideal 0.319 ms (+208.6 %)
-    bound     0.336 ms, than which no plan in this order and such rounds is faster (+192.3 %)
+    bound     0.323 ms, than which no plan in this order and such rounds is faster (+204.7 %)
     moved     490.50 KiB out, 992.50 KiB in; recomputed 0.000 ms
     beyond ideal: waits for copies in 0.168 ms, waits for copies out 0.110 ms, slowed by copies beside ops 0.001 ms, slower algorithms, smaller rounds 0.385 ms
     200.00 KiB less: no plan in this order and such rounds fits, op pool1.grad takes 640.00 KiB
-    200.00 KiB more: no plan in this order and such rounds is faster than 0.325 ms
+    200.00 KiB more: no plan in this order and such rounds is faster than 0.320 ms
   peak: 728.70 KiB live at op pool1.grad; largest:
       256.00 KiB  conv1.y
       256.00 KiB  d.conv1.y
@@ -62,7 +62,7 @@ What left the device would have found no room.
   y.plan: superneurons, batch 64 in 1 round of 64
     peak      729.88 KiB of 760.00 KiB, host 0 B
     iteration 0.785 ms, ideal 0.319 ms (+146.1 %)
-    bound     0.365 ms, than which no plan in this order and such rounds is faster (+114.6 %)
+    bound     0.365 ms, than which no plan in this order and such rounds is faster (+114.7 %)
     moved     2.50 KiB out, 16.50 KiB in; recomputed 0.014 ms
     beyond ideal: waits for copies out 0.003 ms, ops that run again 0.014 ms, slowed by copies beside ops 0.001 ms, slower algorithms, smaller rounds 0.447 ms
     190.00 KiB less: no plan in this order and such rounds fits, op pool1.grad takes 677.16 KiB
