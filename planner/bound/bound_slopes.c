@@ -30,5 +30,5 @@ void pl_bound_keep(pl_bound_value *v, int32_t first, int32_t end, int64_t bytes)
 
 void pl_bound_copy_in(pl_bound_value *v, int32_t slot, int32_t end, int64_t bytes) {
   pl_bound_slope_of_copy(v, slot, PLANC_ROUTE_H2D, bytes);
-  pl_bound_keep(v, pl_bound_there_from(slot), end, bytes);
+  pl_bound_keep(v, pl_bound_found_from(slot), end, bytes);
 }

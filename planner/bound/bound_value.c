@@ -108,10 +108,10 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
     int64_t out = byte_price(device, &device->links[PLANC_ROUTE_D2H], prices->out[slot], prices->in[slot]);
     s->send[slot] = s->send[later] = out;
     s->bring[slot] = s->bring[later] = in;
-    s->back[slot] = in - s->bytes_before[pl_bound_there_from(slot)];
-    s->back[later] = in - s->bytes_before[pl_bound_there_from(later)];
-    s->leave[slot] = out + s->bytes_before[slot / 2 + 1];
-    s->leave[later] = out + s->bytes_before[later / 2 + 1];
+    s->back[slot] = in - s->bytes_before[pl_bound_found_from(slot)];
+    s->back[later] = in - s->bytes_before[pl_bound_found_from(later)];
+    s->leave[slot] = out + s->bytes_before[pl_bound_found_from(slot)];
+    s->leave[later] = out + s->bytes_before[pl_bound_found_from(later)];
     s->again[slot] = s->again[later] =
         slot % 2 == 1 ? paid_of_time(device, prices->in[slot] + prices->out[slot]) : PL_PRICE_ONE + 1;
   }
@@ -272,7 +272,8 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
     if (way != PL_BOUND_COPIED || !gap->comes_back) continue;
     if (!on_host) {
       pl_bound_slope_of_copy(v, s->send_slot[k], PLANC_ROUTE_D2H, version->bytes);
-      if (s->leaving[k] == PL_LEAVES_LATER) pl_bound_keep(v, gap->from + 1, s->send_slot[k] / 2 + 1, version->bytes);
+      if (s->leaving[k] == PL_LEAVES_LATER)
+        pl_bound_keep(v, gap->from + 1, pl_bound_found_from(s->send_slot[k]), version->bytes);
       if (s->leaving[k] == PL_LEAVES_AGAIN)
         pl_bound_slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
     }

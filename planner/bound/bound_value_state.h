@@ -32,9 +32,9 @@ static inline int32_t pl_bound_n_slots(const pl_bound_model *model) {
   return 2 * model->n;
 }
 
-/* The first position whose op finds on the device what is copied in in a slot. Memory counts when an op begins: while
- * it runs, one thing may leave and another take its place. */
-static inline int32_t pl_bound_there_from(int32_t slot) {
+/* The first position whose op finds what is copied in in a slot on the device, or what is copied out gone. Memory
+ * counts when an op begins: while it runs, one thing may leave and another take its place. */
+static inline int32_t pl_bound_found_from(int32_t slot) {
   return slot / 2 + 1;
 }
 
