@@ -8,6 +8,7 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   int64_t n = gaps->order->n;
   *out = (pl_rehearsal){.gaps = gaps};
   PLANC_TRY(pl_rehearsal_tables_make(gaps, arena, &out->tables));
+  PLANC_TRY(pl_movers_new(gaps, &out->tables, arena, &out->movers));
   PLANC_TRY(
       pl_auto_wants_new(gaps->order, gaps->first_version, gaps->items, gaps->n, gaps->latest, arena, &out->wants));
   PLANC_TRY(PL_NEW(arena, &out->first_late, n));
@@ -36,11 +37,11 @@ int64_t pl_rehearsal_work(const pl_rehearsal *r) {
 }
 
 static void open_boundary(pl_rehearsal *r);
-static bool has_inputs(const pl_rehearsal *r, int32_t instance);
-static void fetch_inputs(pl_rehearsal *r, int32_t instance);
-static void run_op(pl_rehearsal *r, int32_t instance);
+static bool has_inputs(const pl_rehearsal *r);
+static void fetch_inputs(pl_rehearsal *r);
+static void run_op(pl_rehearsal *r);
 static void leave_behind(pl_rehearsal *r);
-static void leave_until_written(pl_rehearsal *r, int32_t instance);
+static void leave_until_written(pl_rehearsal *r);
 
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   const planc_order *order = r->gaps->order;
@@ -49,27 +50,28 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   r->works = true;
   r->steps += pl_rehearsal_work(r);
   r->n_stones = r->n_runs = r->depth = 0;
+  pl_movers_widen(&r->movers, ways);
   memset(r->on_host, 0, (size_t)r->gaps->first_version[n_buffers] * sizeof *r->on_host);
-  for (int32_t b = 0; b < n_buffers; b++) r->stone_of[b] = NONE;
+  memset(r->stone_of, 0xFF, (size_t)n_buffers * sizeof *r->stone_of);
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
   memset(r->apart, 0, (size_t)r->gaps->n * sizeof *r->apart);
-  for (int32_t g = 0; g < r->gaps->n; g++) r->need[g] = r->back[g] = NONE;
+  memset(r->need, 0xFF, (size_t)r->gaps->n * sizeof *r->need);
+  memset(r->back, 0xFF, (size_t)r->gaps->n * sizeof *r->back);
   if (r->has_tails) {
     memset(r->first_late, 0xFF, (size_t)order->n * sizeof *r->first_late);
     pl_auto_wants_find(&r->wants, ways);
   }
   open_boundary(r);
   for (int32_t p = 0; p < order->n && r->works; p++) {
-    int32_t instance = order->runs[p].instance;
     r->position = p;
     r->held[p] = r->again_ns[p] = 0;
-    if (!has_inputs(r, instance)) {
-      fetch_inputs(r, instance);
-      pl_rehearsal_restore(r, instance);
+    if (!has_inputs(r)) {
+      fetch_inputs(r);
+      pl_rehearsal_restore(r, order->runs[p].instance);
     }
-    run_op(r, instance);
+    run_op(r);
     leave_behind(r);
-    leave_until_written(r, instance);
+    leave_until_written(r);
   }
 }
 
@@ -77,9 +79,11 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
 
 static void open_boundary(pl_rehearsal *r) {
   const planc_order *order = r->gaps->order;
-  r->live = r->on_host_now = r->host_bytes = 0;
+  r->live = r->movers.at_first;
+  r->on_host_now = r->host_bytes = 0;
   r->position = 0;
-  for (int32_t b = 0; b < r->gaps->trace->n_buffers; b++) {
+  for (int32_t k = 0; k < r->movers.n_buffers; k++) {
+    int32_t b = r->movers.buffers[k];
     bool persists = r->gaps->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT;
     r->next[b] = order->first_use[b];
     int32_t gap = persists && r->next[b] < order->first_use[b + 1] ? r->gaps->of_use[r->next[b]] : NONE;
@@ -90,35 +94,38 @@ static void open_boundary(pl_rehearsal *r) {
   }
 }
 
-static bool has_inputs(const pl_rehearsal *r, int32_t instance) {
-  const planc_trace *trace = r->gaps->trace;
-  const planc_instance *in = &trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (access->read >= 0 && r->resident[access->buffer] != access->read) return false;
-  }
+typedef struct use_range {
+  const pl_mover_use *first, *end;
+} use_range;
+
+static inline use_range uses_here(const pl_rehearsal *r) {
+  const pl_movers *m = &r->movers;
+  return (use_range){&m->uses[m->first_use[r->position]], &m->uses[m->first_use[r->position + 1]]};
+}
+
+static bool has_inputs(const pl_rehearsal *r) {
+  use_range uses = uses_here(r);
+  for (const pl_mover_use *use = uses.first; use < uses.end; use++)
+    if (use->read >= 0 && r->resident[use->buffer] != use->read) return false;
   return true;
 }
 
-static void take_from_host(pl_rehearsal *r, const planc_access *access);
+static void take_from_host(pl_rehearsal *r, const pl_mover_use *use);
 
 /* What gaps of the op's inputs end with a copy of, and what the first op is fed, is there ahead of what runs again for
  * it; what a later one is fed is there when it runs. */
-static void fetch_inputs(pl_rehearsal *r, int32_t instance) {
-  const planc_trace *trace = r->gaps->trace;
-  const planc_instance *in = &trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    bool is_ahead = r->position == 0 || r->gaps->of_use[r->next[access->buffer]] != NONE;
-    if (is_ahead) take_from_host(r, access);
+static void fetch_inputs(pl_rehearsal *r) {
+  use_range uses = uses_here(r);
+  for (const pl_mover_use *use = uses.first; use < uses.end; use++) {
+    bool is_ahead = r->position == 0 || r->gaps->of_use[r->next[use->buffer]] != NONE;
+    if (is_ahead) take_from_host(r, use);
   }
 }
 
-static void take_from_host(pl_rehearsal *r, const planc_access *access) {
-  if (access->read < 0 || is_resident(r, access->buffer, access->read) || !is_on_host(r, access->buffer, access->read))
-    return;
-  (void)come_from_host(r, access->buffer, access->read);
-  hold(r, access->buffer, access->read);
+static void take_from_host(pl_rehearsal *r, const pl_mover_use *use) {
+  if (use->read < 0 || is_resident(r, use->buffer, use->read) || !is_on_host(r, use->buffer, use->read)) return;
+  (void)come_from_host(r, use->buffer, use->read);
+  hold(r, use->buffer, use->read);
 }
 
 /* --- The op itself, and what goes behind it ----------------------------------------------------------------------- */
@@ -129,21 +136,20 @@ static const pl_op_choice *choice_within(const pl_rehearsal *r, int64_t room) {
   return &r->tables.choices[k];
 }
 
-static void run_op(pl_rehearsal *r, int32_t instance) {
-  const planc_trace *trace = r->gaps->trace;
-  const planc_instance *in = &trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    int32_t *resident = &r->resident[access->buffer];
-    if (*resident != access->read) take_from_host(r, access);
-    if (access->read < 0 && *resident == NONE) hold(r, access->buffer, access->write);
-    if (access->write >= 0) {
-      if (access->read >= 0) forget_on_host(r, access->buffer, access->read);
-      *resident = access->write;
-      r->opened[access->buffer] = r->position;
+static void run_op(pl_rehearsal *r) {
+  use_range uses = uses_here(r);
+  for (const pl_mover_use *use = uses.first; use < uses.end; use++) {
+    int32_t *resident = &r->resident[use->buffer];
+    if (*resident != use->read) take_from_host(r, use);
+    if (use->read < 0 && *resident == NONE) hold(r, use->buffer, use->write);
+    if (use->write >= 0) {
+      if (use->read >= 0) forget_on_host(r, use->buffer, use->read);
+      *resident = use->write;
+      r->opened[use->buffer] = r->position;
     }
-    r->next[access->buffer]++;
+    r->next[use->buffer]++;
   }
+  r->live += r->movers.come[r->position];
   const pl_op_choice *choice = choice_within(r, r->limit - r->live);
   r->op_ns[r->position] = choice->ns;
   r->workspace[r->position] = choice->workspace_bytes;
@@ -151,10 +157,11 @@ static void run_op(pl_rehearsal *r, int32_t instance) {
 }
 
 static void leave_behind(pl_rehearsal *r) {
-  const pl_auto_gaps *gaps = r->gaps;
-  for (int32_t g = gaps->first_from[r->position]; g < gaps->first_from[r->position + 1]; g++) {
-    const pl_auto_gap *gap = &gaps->items[g];
+  const pl_movers *m = &r->movers;
+  for (int32_t k = m->first_gap[r->position]; k < m->first_gap[r->position + 1]; k++) {
+    int32_t g = m->items[k];
     if (r->ways[g] == PL_AUTO_STAYS) continue;
+    const pl_auto_gap *gap = &r->gaps->items[g];
     if (r->ways[g] == PL_AUTO_COPIED && !is_on_host(r, gap->buffer, gap->version)) {
       r->sends[g] = true;
       put_on_host(r, gap->buffer, gap->version);
@@ -164,24 +171,31 @@ static void leave_behind(pl_rehearsal *r) {
   }
 }
 
-static void leave_until_written(pl_rehearsal *r, int32_t instance) {
-  const planc_trace *trace = r->gaps->trace;
-  const planc_instance *in = &trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    if (r->tables.leaves[a]) drop(r, trace->accesses[a].buffer);
-  }
-  for (int32_t k = r->tables.first_death[r->position]; k < r->tables.first_death[r->position + 1]; k++) {
-    int32_t dead = r->tables.deaths[k], last = trace->buffers[dead].last_version;
-    int32_t until = pl_rehearsal_until(r, dead);
-    forget_on_host(r, dead, last);
+/* The position behind which the buffer of a last version goes, which is used last at `last`. */
+static inline int32_t until_for(const pl_rehearsal *r, int32_t version, int32_t last) {
+  if (!r->has_tails) return last;
+  int32_t tail = r->wants.tail[version];
+  return tail == NONE || r->ways[tail] != PL_AUTO_STAYS ? last : (int32_t)pl_max(last, r->wants.until[version]);
+}
+
+static void leave_until_written(pl_rehearsal *r) {
+  const pl_movers *m = &r->movers;
+  use_range uses = uses_here(r);
+  for (const pl_mover_use *use = uses.first; use < uses.end; use++)
+    if (use->leaves) drop(r, use->buffer);
+  for (int32_t k = m->first_death[r->position]; k < m->first_death[r->position + 1]; k++) {
+    pl_mover_death death = m->deaths[k];
+    int32_t until = until_for(r, death.version, r->position);
+    if (r->on_host[death.version]) r->on_host_now -= r->tables.bytes[death.buffer];
     if (until > r->position) {
-      r->also_late[dead] = r->first_late[until];
-      r->first_late[until] = dead;
+      r->also_late[death.buffer] = r->first_late[until];
+      r->first_late[until] = death.buffer;
     } else {
-      drop(r, dead);
+      drop(r, death.buffer);
     }
   }
   for (int32_t b = r->has_tails ? r->first_late[r->position] : NONE; b != NONE; b = r->also_late[b]) drop(r, b);
+  r->live -= m->go[r->position];
 }
 
 bool pl_rehearsal_wants(const pl_rehearsal *r, int32_t tail) {
@@ -190,9 +204,6 @@ bool pl_rehearsal_wants(const pl_rehearsal *r, int32_t tail) {
 }
 
 int32_t pl_rehearsal_until(const pl_rehearsal *r, int32_t buffer) {
-  int32_t version = number_of(r, buffer, r->gaps->trace->buffers[buffer].last_version);
-  int32_t tail = r->wants.tail[version], last = planc_order_last(r->gaps->order, buffer);
-  return !r->has_tails || tail == NONE || r->ways[tail] != PL_AUTO_STAYS
-             ? last
-             : (int32_t)pl_max(last, r->wants.until[version]);
+  int32_t last_version = r->gaps->trace->buffers[buffer].last_version;
+  return until_for(r, number_of(r, buffer, last_version), planc_order_last(r->gaps->order, buffer));
 }

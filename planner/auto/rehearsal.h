@@ -5,7 +5,7 @@
 #define PLANC_AUTO_REHEARSAL_H
 
 #include "planner/auto/auto_wants.h"
-#include "planner/auto/rehearsal_tables.h"
+#include "planner/auto/movers.h"
 #include "planner/choose/restores.h"
 
 /* What runs again ahead of a position, as far as its memory goes. */
@@ -28,6 +28,7 @@ typedef struct pl_rehearsal {
   int64_t limit; /* the bytes that there may be, but for an op that takes more by itself. Algorithms are chosen by it:
                     the fastest whose workspace finds room, else that with the least */
   pl_rehearsal_tables tables;
+  pl_movers movers;
   pl_auto_wants wants; /* found for these ways: until when a tail that stays does */
   /* What it finds. By position: the most bytes while it runs, with a workspace; how long its op takes, and what runs
    * again ahead of it. */
@@ -40,7 +41,7 @@ typedef struct pl_rehearsal {
   bool *apart;        /* by gap: its writer has run again for another op, and it did not stay */
   int64_t host_bytes; /* the most that the host has at a time, at most */
   bool works;         /* whatever is read can be had */
-  /* The state of the walk. */
+  /* The state of the walk; of buffers only those that move. */
   int32_t position;
   int64_t live, on_host_now;
   bool *on_host;                   /* by version */

@@ -84,7 +84,7 @@ static bool finds_place(const pl_rehearsal *r, const planc_access *access, pl_st
   int32_t top = r->stone_of[access->buffer], version = access->read >= 0 ? access->read : access->write;
   bool only_writes = access->read < 0 && top != NONE;
   *out_stone = NULL;
-  if (!only_writes && r->resident[access->buffer] == version) return true;
+  if (!only_writes && resident_of(r, access->buffer) == version) return true;
   if (!only_writes)
     *out_stone = find_stone(r, access->buffer, version);
   else if (r->stones[top].is.version == version)
@@ -146,6 +146,7 @@ static void keep_or_list(pl_rehearsal *r, int32_t number) {
 
 static bool stays(pl_rehearsal *r, const pl_stone *stone) {
   int32_t buffer = stone->buffer, version = stone->version;
+  if (!r->movers.moves[buffer]) return false;
   const planc_access *next = next_access(r, buffer);
   if (r->resident[buffer] == version || !next || next->read != version) return false;
   int32_t gap = r->gaps->of_use[r->next[buffer]];

@@ -17,8 +17,13 @@ static inline pl_stone *find_stone(const pl_rehearsal *r, int32_t buffer, int32_
   return NULL;
 }
 
+/* The version that is on the device, leaving out stones; -1 = none. */
+static inline int32_t resident_of(const pl_rehearsal *r, int32_t buffer) {
+  return r->movers.moves[buffer] ? r->resident[buffer] : pl_movers_still(&r->movers, buffer, r->position);
+}
+
 static inline bool is_resident(const pl_rehearsal *r, int32_t buffer, int32_t version) {
-  return r->resident[buffer] == version || find_stone(r, buffer, version);
+  return resident_of(r, buffer) == version || find_stone(r, buffer, version);
 }
 
 /* What other replicas send is there, too, although the user does not hold it. */

@@ -10,7 +10,6 @@ enum { NONE = -1 };
 
 static planc_status make_choices(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out);
 static planc_status find_writers(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out);
-static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
 static planc_status mark_leaves(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
 
 planc_status pl_rehearsal_tables_make(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
@@ -20,7 +19,6 @@ planc_status pl_rehearsal_tables_make(const pl_auto_gaps *gaps, pl_arena *arena,
   out->bytes = bytes;
   PLANC_TRY(make_choices(gaps, arena, out));
   PLANC_TRY(find_writers(gaps, arena, out));
-  PLANC_TRY(make_deaths(gaps->order, arena, out));
   return mark_leaves(gaps->order, arena, out);
 }
 
@@ -67,7 +65,8 @@ static int32_t add_choices(const pl_auto_gaps *gaps, int32_t position, pl_op_cho
   }
 }
 
-/* --- Versions and ends -------------------------------------------------------------------------------------------- */
+/* --- Versions and ways out
+ * -------------------------------------------------------------------------------------------- */
 
 static planc_status find_writers(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
   const planc_trace *trace = gaps->trace;
@@ -79,24 +78,6 @@ static planc_status find_writers(const pl_auto_gaps *gaps, pl_arena *arena, pl_r
     if (access->write >= 0) writer[gaps->first_version[access->buffer] + access->write] = access->instance;
   }
   out->writer = writer;
-  return NULL;
-}
-
-static bool dies(const planc_order *order, int32_t buffer) {
-  return !(order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) && planc_order_last(order, buffer) != NONE;
-}
-
-static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out) {
-  int32_t *first, *deaths;
-  PLANC_TRY(PL_NEW(arena, &first, (int64_t)order->n + 2));
-  PLANC_TRY(PL_NEW(arena, &deaths, order->trace->n_buffers));
-  for (int32_t b = 0; b < order->trace->n_buffers; b++)
-    if (dies(order, b)) first[planc_order_last(order, b) + 2]++;
-  for (int32_t p = 0; p < order->n; p++) first[p + 2] += first[p + 1];
-  for (int32_t b = 0; b < order->trace->n_buffers; b++)
-    if (dies(order, b)) deaths[first[planc_order_last(order, b) + 1]++] = b;
-  out->first_death = first;
-  out->deaths = deaths;
   return NULL;
 }
 

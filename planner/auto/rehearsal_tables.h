@@ -14,9 +14,7 @@ typedef struct pl_rehearsal_tables {
   const int32_t *first_choice; /* by position and one more */
   const int64_t *bytes;        /* by buffer, with alignment */
   const int32_t *writer;       /* by version: the instance that makes it, -1 = none */
-  const int32_t *first_death;  /* by position and one more: buffers that are used there last begin so in `deaths` */
-  const int32_t *deaths;
-  const bool *leaves; /* by access: its buffer leaves until it is written next */
+  const bool *leaves;          /* by access: its buffer leaves until it is written next */
 } pl_rehearsal_tables;
 
 /* In memory of `arena`. */

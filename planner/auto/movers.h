@@ -1,0 +1,51 @@
+/* What moves in a rehearsal (rehearsal.h): buffers that are away in ways that were rehearsed, and all that are as large
+ * as one of these. Others are on the device from their first use to their last, whatever else is decided: their bytes
+ * are added up once, by position, and a rehearsal goes through the uses of what moves alone. */
+#ifndef PLANC_AUTO_MOVERS_H
+#define PLANC_AUTO_MOVERS_H
+
+#include "planner/auto/rehearsal_tables.h"
+
+/* A use of a buffer that moves. */
+typedef struct pl_mover_use {
+  int32_t buffer, read, write; /* versions, -1 = none */
+  bool leaves;                 /* the buffer leaves behind it until it is written next */
+} pl_mover_use;
+
+/* A buffer that moves goes behind its last use, unless a tail stays. */
+typedef struct pl_mover_death {
+  int32_t buffer;
+  int32_t version; /* its last one's number among all */
+} pl_mover_death;
+
+typedef struct pl_movers {
+  const pl_auto_gaps *gaps; /* borrowed, as the next two, which are of pl_rehearsal_tables */
+  const int64_t *bytes;
+  const bool *leaves;
+  int64_t least;    /* bytes of the smallest gap that moves */
+  uint8_t *at_rest; /* by gap: its way if its buffer does not move */
+  uint8_t *still;   /* by gap: whether its buffer does not: 0 or 0xFF */
+  bool *moves;      /* by buffer */
+  int32_t *buffers; /* that move */
+  int32_t n_buffers;
+  /* By position and one more: gaps of these that begin there, their uses, and those of them that are used there last
+   * and do not persist. */
+  int32_t *first_gap, *first_use, *first_death;
+  int32_t *items;
+  pl_mover_death *deaths;
+  pl_mover_use *uses;
+  int32_t n_gaps;
+  /* Of the others, bytes: on the device when a period begins; by position, that come with its op and that go behind
+   * it. */
+  int64_t at_first, *come, *go;
+} pl_movers;
+
+/* In memory of `arena`; borrows both. Nothing moves yet but what users feed. */
+planc_status pl_movers_new(const pl_auto_gaps *gaps, const pl_rehearsal_tables *tables, pl_arena *arena,
+                           pl_movers *out);
+/* Has what is away in these ways move, too. */
+void pl_movers_widen(pl_movers *m, const uint8_t *ways);
+/* The version of a buffer that does not move which is on the device ahead of a position, -1 = none. */
+int32_t pl_movers_still(const pl_movers *m, int32_t buffer, int32_t position);
+
+#endif
