@@ -194,42 +194,44 @@ static int64_t put_lowest(const device_items *device) {
 
 /* The items that addresses are searched for. */
 typedef struct item_part {
-  pl_item *items;  /* without addresses, sizes rounded up */
+  pl_item *items;  /* without addresses, sizes rounded up; the large ones first */
   int32_t *source; /* by item: which one of all it is */
-  int32_t n;
+  int32_t n, n_large;
 } item_part;
 
-static planc_status collect_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out);
+static planc_status collect_movable(pl_arena *arena, const device_items *device, int64_t large, int64_t base,
+                                    item_part *out);
+static planc_status search_large(item_part *part, int64_t room, bool *out_placed);
 
-/* Complete search for the large items alone, which ends undecided after so many visits. What lies below `base` stays
- * there, and the small items, which are many and take little, are placed between the large ones then. Where not all
- * find a place within the room they keep the addresses that they have. */
+/* What lies below `base` stays there; the others are placed by repairs, or else the large ones by complete search and
+ * the small ones, which are many and take little, between them. Where not all find a place within the room they keep
+ * the addresses that they have. */
 static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
                                  int64_t *out_bytes) {
-  enum {
-    SMALL = 1024, /* part of the room that a small item is less than */
-    VISITS_PER_ITEM = 20000,
-    MOST_VISITS = 20000000
-  };
-  const int64_t large = pl_max(room / SMALL, 1);
+  enum { SMALL = 1024 }; /* part of the room that a small item is less than */
+  const int64_t above = (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   item_part part;
-  pl_item *items;
-  int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * device->n, MOST_VISITS), top;
+  bool is_placed;
+  int64_t top;
+  if (base >= room) return NULL;
+  PLANC_TRY(collect_movable(arena, device, pl_max(room / SMALL, 1), base, &part));
+  PLANC_TRY(pl_place_by_repairs(part.items, part.n, part.n_large, above, &is_placed));
+  if (!is_placed) PLANC_TRY(search_large(&part, above, &is_placed));
+  if (!is_placed) return NULL;
+  PLANC_TRY(pl_place(part.items, part.n, &top, NULL));
+  if (top > above) return NULL;
+  for (int32_t k = 0; k < part.n; k++) device->items[part.source[k]].address = base + part.items[k].address;
+  *out_bytes = base + top;
+  return NULL;
+}
+
+/* It ends undecided after so many visits. */
+static planc_status search_large(item_part *part, int64_t room, bool *out_placed) {
+  enum { VISITS_PER_ITEM = 20000, MOST_VISITS = 20000000 };
+  int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * part->n, MOST_VISITS);
   pl_verdict verdict;
-  PLANC_TRY(PL_NEW(arena, &items, device->n));
-  memcpy(items, device->items, (size_t)device->n * sizeof *items);
-  for (int32_t i = 0; i < device->n; i++)
-    if (items[i].address >= base) items[i].address = PLANC_BLANK;
-  PLANC_TRY(collect_large(arena, items, device->n, large, &part));
-  if (base >= room || part.n == 0) return NULL;
-  PLANC_TRY(pl_placement_search(part.items, NULL, part.n, (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT, &visits,
-                                &verdict));
-  if (verdict != PL_PLACED) return NULL;
-  for (int32_t k = 0; k < part.n; k++) items[part.source[k]].address = base + part.items[k].address;
-  PLANC_TRY(pl_place(items, device->n, &top, NULL));
-  if (top > room) return NULL;
-  memcpy(device->items, items, (size_t)device->n * sizeof *items);
-  *out_bytes = top;
+  PLANC_TRY(pl_placement_search(part->items, NULL, part->n_large, room, &visits, &verdict));
+  *out_placed = verdict == PL_PLACED;
   return NULL;
 }
 
@@ -239,18 +241,29 @@ static bool states_any(const planc_schedule *s) {
   return false;
 }
 
-/* Those of at least `large` bytes among the items without addresses. */
-static planc_status collect_large(pl_arena *arena, const pl_item *items, int32_t n, int64_t large, item_part *out) {
+static void add_movable(const device_items *device, int64_t least, int64_t most, int64_t base, item_part *out);
+
+/* Of what lies at `base` or above it: items of at least `large` bytes, then the others. */
+static planc_status collect_movable(pl_arena *arena, const device_items *device, int64_t large, int64_t base,
+                                    item_part *out) {
   *out = (item_part){.n = 0};
-  PLANC_TRY(PL_NEW(arena, &out->items, n));
-  PLANC_TRY(PL_NEW(arena, &out->source, n));
-  for (int32_t i = 0; i < n; i++) {
-    if (items[i].bytes < large || items[i].address != PLANC_BLANK) continue;
-    out->items[out->n] = items[i];
-    out->items[out->n].bytes = pl_align_up(items[i].bytes, PLANC_ALIGNMENT);
+  PLANC_TRY(PL_NEW(arena, &out->items, device->n));
+  PLANC_TRY(PL_NEW(arena, &out->source, device->n));
+  add_movable(device, large, INT64_MAX, base, out);
+  out->n_large = out->n;
+  add_movable(device, 1, large - 1, base, out);
+  return NULL;
+}
+
+static void add_movable(const device_items *device, int64_t least, int64_t most, int64_t base, item_part *out) {
+  for (int32_t i = 0; i < device->n; i++) {
+    const pl_item *item = &device->items[i];
+    if (item->bytes < least || item->bytes > most || item->address < base) continue;
+    out->items[out->n] = *item;
+    out->items[out->n].bytes = pl_align_up(item->bytes, PLANC_ALIGNMENT);
+    out->items[out->n].address = PLANC_BLANK;
     out->source[out->n++] = i;
   }
-  return NULL;
 }
 
 /* Names the two items of a schedule whose stated addresses overlap. */

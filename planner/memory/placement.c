@@ -29,8 +29,9 @@ typedef struct placement {
   pl_item *items;  /* those with bytes; sizes rounded up to whole units */
   int32_t *source; /* of each, its index among those given */
   int32_t n, horizon;
-  int64_t unit;  /* of addresses and sizes */
-  int64_t bound; /* no placement's top, rounded up, is below */
+  int64_t unit;   /* of addresses and sizes */
+  int64_t bound;  /* no placement's top, rounded up, is below */
+  int64_t enough; /* no lower top is looked for */
   int64_t *addresses, *best;
   int64_t best_top;
   int32_t n_order;
@@ -49,7 +50,7 @@ static planc_status pack_stated(placement *p);
 static void try_packings(placement *p);
 static void try_repairs(placement *p);
 static planc_status try_sweep(placement *p, bool backwards);
-static bool met_bound(const placement *p);
+static bool is_enough(const placement *p);
 static bool try_packing(placement *p, bool tightest);
 static sort_key key_of(const pl_item *item, int32_t index, order_rule rule);
 static void sort_order(placement *p);
@@ -79,8 +80,8 @@ planc_status pl_place_in_units(pl_item *items, int32_t n, int64_t unit, int64_t 
 static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top) {
   p->best_top = INT64_MAX;
   PLANC_TRY(try_sweep(p, false));
-  if (p->n_order > 0 && !met_bound(p)) PLANC_TRY(try_sweep(p, true));
-  if (p->n_order > 0 && p->n_order <= MAX_PACKED && !met_bound(p)) {
+  if (p->n_order > 0 && !is_enough(p)) PLANC_TRY(try_sweep(p, true));
+  if (p->n_order > 0 && p->n_order <= MAX_PACKED && !is_enough(p)) {
     PLANC_TRY(pack_stated(p));
     try_packings(p);
     try_repairs(p);
@@ -98,14 +99,16 @@ static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t
   return NULL;
 }
 
+static void order_by(placement *p, order_rule rule) {
+  for (int32_t k = 0; k < p->n_order; k++) p->keys[k] = key_of(&p->items[p->order[k]], p->order[k], rule);
+  sort_order(p);
+}
+
 static void try_packings(placement *p) {
   for (int32_t rule = 0; rule < N_RULES; rule++) {
-    for (int32_t k = 0; k < p->n_order; k++) {
-      p->keys[k] = key_of(&p->items[p->order[k]], p->order[k], (order_rule)rule);
-    }
-    sort_order(p);
+    order_by(p, (order_rule)rule);
     for (int32_t tightest = 0; tightest < 2; tightest++) {
-      if (met_bound(p) || !try_packing(p, tightest)) return;
+      if (is_enough(p) || !try_packing(p, tightest)) return;
     }
   }
 }
@@ -117,7 +120,7 @@ static void try_repairs(placement *p) {
     p->keys[k] = (sort_key){-p->best[i], 0, i};
   }
   sort_order(p);
-  for (int32_t k = 0; k < MAX_REPAIRS && !met_bound(p); k++) {
+  for (int32_t k = 0; k < MAX_REPAIRS && !is_enough(p); k++) {
     if (!try_packing(p, false) || !repair_order(p)) return;
   }
 }
@@ -131,6 +134,45 @@ planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *o
   if (!status && p.bound - p.unit < room) status = place_items(&p, items, n, out_top);
   pl_arena_free(&p.arena);
   return status;
+}
+
+static void repair(placement *p, int32_t n_packed);
+
+/* Each order has a few repairs: where it finds places it mostly does so soon, and if not another one may. */
+planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed) {
+  static const order_rule rules[] = {BY_LIFETIME, BY_END, BY_AREA, BY_START};
+  placement p = {.unit = PLANC_ALIGNMENT};
+  int32_t n_all = 0, n_first = 0;
+  *out_placed = false;
+  if (n > MAX_PACKED) return NULL;
+  planc_status status = prepare(&p, items, n);
+  if (!status) status = pack_stated(&p);
+  if (!status && p.bound <= room) n_all = p.n;
+  while (n_first < n_all && p.source[n_first] < n_large) n_first++;
+  p.enough = room;
+  *out_placed = !status && p.bound <= room && n_all == 0;
+  for (size_t k = 0; k < sizeof rules / sizeof *rules && n_all > 0 && !*out_placed; k++) {
+    for (int32_t i = 0; i < n_all; i++) p.order[i] = i;
+    p.n_order = n_first;
+    order_by(&p, rules[k]);
+    repair(&p, n_first);
+    if (is_enough(&p)) repair(&p, n_all);
+    *out_placed = is_enough(&p);
+  }
+  for (int32_t i = 0; *out_placed && i < n; i++) items[i].address = 0;
+  for (int32_t k = 0; *out_placed && k < n_all; k++) items[p.source[k]].address = p.best[k];
+  pl_arena_free(&p.arena);
+  return status;
+}
+
+/* Packs so many of the items, in the order as it stands, until they end within what is enough. */
+static void repair(placement *p, int32_t n_packed) {
+  enum { REPAIRS = 25 };
+  p->n = p->n_order = n_packed;
+  p->best_top = INT64_MAX;
+  p->visits = 0;
+  for (int32_t k = 0; k <= REPAIRS && try_packing(p, false) && !is_enough(p) && repair_order(p); k++)
+    ;
 }
 
 /* --- Keeping the best --------------------------------------------------------------------------------------------- */
@@ -152,8 +194,8 @@ static planc_status try_sweep(placement *p, bool backwards) {
   return NULL;
 }
 
-static bool met_bound(const placement *p) {
-  return p->best_top <= p->bound;
+static bool is_enough(const placement *p) {
+  return p->best_top <= p->enough;
 }
 
 /* --- Packing in an order ------------------------------------------------------------------------------------------ */
@@ -218,13 +260,13 @@ static void sort_order(placement *p) {
   for (int32_t k = 0; k < p->n_order; k++) p->order[k] = p->keys[k].item;
 }
 
-/* Moves the items that ended above the bound to the front of the order; false when they are there already. */
+/* Moves the items that ended above what is enough to the front of the order; false when they are there already. */
 static bool repair_order(placement *p) {
   int32_t n_front = 0, n_back = 0;
   bool changed = false;
   for (int32_t k = 0; k < p->n_order; k++) {
     int32_t i = p->order[k];
-    if (p->addresses[i] + p->items[i].bytes > p->bound) {
+    if (p->addresses[i] + p->items[i].bytes > p->enough) {
       changed |= k != n_front;
       p->order[n_front++] = i;
     } else {
@@ -293,6 +335,7 @@ static planc_status find_bound(placement *p) {
     const pl_item *item = &p->items[i];
     if (item->address != PLANC_BLANK && item->address + item->bytes > p->bound) p->bound = item->address + item->bytes;
   }
+  p->enough = p->bound;
   return NULL;
 }
 

@@ -42,6 +42,12 @@ planc_status pl_place_in_units(pl_item *items, int32_t n, int64_t unit, int64_t 
  * lives at a time that it cannot be, no address is filled in, and *out_top is what lives then. */
 planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top);
 
+/* Places items of which no address is stated within `room`, or leaves them as they are: packs them by several rules,
+ * and those that end above it first the next time, over and over; the first `n_large` alone until these are within it,
+ * and then the others behind them. That finds places for hundreds of items where other orders of packing find none and
+ * a complete search (placement_search.h) would take too long; it proves nothing where it finds none. */
+planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed);
+
 /* The bytes that live at each of positions 0, ..., horizon, in `arena`; no span ends behind these. */
 planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out);
 

@@ -207,6 +207,65 @@ START_TEST(a_room_that_is_too_small_costs_no_placement) {
 }
 END_TEST
 
+/* --- Repairs ------------------------------------------------------------------------------------------------------ */
+
+static int64_t highest_end(const pl_item *items, int32_t n) {
+  int64_t highest = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (items[i].address + items[i].bytes > highest) highest = items[i].address + items[i].bytes;
+  return highest;
+}
+
+/* What they place is valid and within the room; what they do not is as it was. Rooms are from what lives at a time on,
+ * in which pl_place often ends higher; the large items may be any number of the first. */
+START_TEST(repairs_place_within_a_room) {
+  enum { CASES = 150, MOST = 200 };
+  int n_placed = 0, n_below = 0;
+  seed = 12;
+  for (int32_t c = 0; c < CASES; c++) {
+    pl_item items[MOST], given[MOST], greedy[MOST];
+    int32_t n = 1 + (int32_t)draw(MOST), n_large = (int32_t)draw((uint32_t)n + 1);
+    bool is_placed;
+    for (int32_t i = 0; i < n; i++) {
+      items[i] = random_item(&seed, 100, 1000, draw(4) == 0);
+      if (draw(20) == 0) items[i].bytes = 0;
+      if (draw(3) == 0) items[i].bytes -= draw((uint32_t)items[i].bytes + 1);
+    }
+    memcpy(given, items, sizeof given);
+    memcpy(greedy, items, sizeof greedy);
+    int64_t bound = lower_bound(items, n), top = place(greedy, n);
+    int64_t room = bound + bound * draw(8) / 100;
+    ok(pl_place_by_repairs(items, n, n_large, room, &is_placed));
+    if (is_placed) {
+      int64_t highest = highest_end(items, n);
+      assert_valid(items, n, highest);
+      ck_assert_int_le(highest, room);
+    } else {
+      ck_assert_mem_eq(items, given, (size_t)n * sizeof *items);
+    }
+    n_placed += is_placed;
+    n_below += is_placed && top > room;
+    memcpy(items, given, sizeof items);
+    ok(pl_place_by_repairs(items, n, n_large, bound - PLANC_ALIGNMENT, &is_placed));
+    ck_assert(!is_placed || bound == 0);
+  }
+  ck_assert_int_ge(n_placed, CASES / 2);
+  ck_assert_int_ge(n_below, CASES / 50);
+}
+END_TEST
+
+/* Nothing takes no room. */
+START_TEST(repairs_of_nothing) {
+  bool is_placed = false;
+  pl_item item = {.bytes = 0, .address = PLANC_BLANK, .spans = {{0, 5}}};
+  ok(pl_place_by_repairs(NULL, 0, 0, 0, &is_placed));
+  ck_assert(is_placed);
+  ok(pl_place_by_repairs(&item, 1, 1, 0, &is_placed));
+  ck_assert(is_placed);
+  ck_assert_int_eq(item.address, 0);
+}
+END_TEST
+
 START_TEST(refusals) {
   pl_item overlapping[] = {{0, 0, {{0, 9}, {0, 0}}},
                            {512, 256, {{0, 5}, {0, 0}}},
@@ -358,6 +417,8 @@ int main(void) {
   tcase_add_test(tests, absence_leaves_room);
   tcase_add_test(tests, many_items);
   tcase_add_test(tests, a_room_that_is_too_small_costs_no_placement);
+  tcase_add_test(tests, repairs_place_within_a_room);
+  tcase_add_test(tests, repairs_of_nothing);
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, published_instances);
   tcase_add_loop_test(tests, packing_finds_what_a_scan_finds, 0, 300);
