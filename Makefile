@@ -206,7 +206,7 @@ faults: build $(BUILD)/preload/faults.so
 	@BUILD=$(BUILD) FAULTS=all $(PYTHON) -B tests/python/test_faults.py
 
 # Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS, and has both checkers of
-# plans judge FUZZ_MUTANTS of these, and unit tests try all of their random cases, of which `make check` takes a sample.
+# plans judge FUZZ_MUTANTS of these, and tests try all of their cases, of many of which `make check` takes a sample.
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 FUZZ_MUTANTS ?= 100000
@@ -215,10 +215,11 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANRT) $(LIBP
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 fuzz: test-deps
-	+@$(MAKE_ALL) build unit
+	+@$(MAKE_ALL) IF_POSSIBLE=--optional build unit torch-extension \
+		$(if $(HAS_CUDA),cuda-tests CUDA_ARCHS="$(or $(file <$(ARCHS_MADE)),$(OLDEST))")
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
 	@BUILD=$(BUILD) SECOND_CHECKER_MUTANTS=$(FUZZ_MUTANTS) $(PYTHON) -B tests/python/test_second_checker.py
-	@BUILD=$(BUILD) SAMPLES=all $(PYTHON) tests/run --only unit
+	@BUILD=$(BUILD) SAMPLES=all $(PYTHON) tests/run --only unit sampled
 
 # Benchmarks' own programs.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
@@ -241,8 +242,7 @@ $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/mutate_t
 
 bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(BUILD)/bench/pair_speeds $(COUNTED)/planc
 	@tests/deps valgrind
-	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; \
-		SAMPLES=all BUILD=$(BUILD) $(PYTHON) -B tests/python/test_decisions.py || failed=1; exit $$failed
+	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:
 	@BUILD=$(BUILD) tests/lint
