@@ -51,12 +51,14 @@ static planc_status measure(link_bench *b, int64_t link_bytes_per_s, rt_link_tim
 }
 
 /* A block so many times as large as a cache leaves next to nothing of itself there for the block behind it. It must be
- * a small part of the device's memory, which holds two, and of the host's. The host as a device tells of no cache: its
- * copies are its processor's, which larger blocks would only keep busy for longer. */
+ * a small part of the device's memory, which holds two, and of the host's; up to the size that blocks usually have, a
+ * smaller one still. The host as a device tells of no cache: its copies are its processor's, which larger blocks would
+ * only keep busy for longer. */
 static void choose_sizes(link_bench *b, int64_t cache_bytes) {
-  enum { CACHES = 16, LEAST = 8, PART = 16 };
+  enum { CACHES = 16, LEAST = 4, USUAL = 8, USUAL_PART = 64, PART = 16 };
   b->n_sizes = LEAST;
-  while (b->n_sizes < RT_LINK_SIZES && rt_link_sizes[b->n_sizes - 1] / CACHES < cache_bytes &&
+  while (b->n_sizes < USUAL && rt_link_sizes[b->n_sizes] <= b->memory_bytes / USUAL_PART) b->n_sizes++;
+  while (b->n_sizes >= USUAL && b->n_sizes < RT_LINK_SIZES && rt_link_sizes[b->n_sizes - 1] / CACHES < cache_bytes &&
          rt_link_sizes[b->n_sizes] <= b->memory_bytes / PART)
     b->n_sizes++;
   b->largest = rt_link_sizes[b->n_sizes - 1];

@@ -20,6 +20,8 @@ CUDA_TESTS = os.path.join(ROOT, "tests", "cuda")
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
+# Of no more memory than that links are measured over less.
+ENVIRONMENT = {"BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_MEMORY": str(2 << 30)}
 sys.path.insert(0, CUDA_TESTS)
 
 import check_gpu  # noqa: E402
@@ -58,7 +60,7 @@ class Whole(FolderCase):
     undisturbed, profiles = None, None
 
     def call(self, *options, folder="out", temporary=None, code=None):
-        environment = {**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_STRICT": "1"}
+        environment = {**os.environ, **ENVIRONMENT, "EMULATED_CUDA_STRICT": "1"}
         if temporary:
             environment["TMPDIR"] = temporary
         done = subprocess.run([sys.executable, "-B", os.path.join(CUDA_TESTS, "check_gpu.py"), "--small", "--no-times",
@@ -157,7 +159,7 @@ class Whole(FolderCase):
         child = subprocess.Popen([sys.executable, "-B", os.path.join(CUDA_TESTS, "check_gpu.py"), "--small", "--no-times",
                                   "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "TMPDIR": self.folder},
+                                 env={**os.environ, **ENVIRONMENT, "TMPDIR": self.folder},
                                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup may run this test
         with child:
             for line in child.stdout:
@@ -171,7 +173,7 @@ class Whole(FolderCase):
         code = ("import sys, tempfile; tempfile.tempdir = '/nonexistent'; sys.path.insert(0, 'tests/cuda'); import check_gpu; "
                 "sys.exit(check_gpu.main())")
         done = subprocess.run([sys.executable, "-B", "-c", code, "--out", self.path("out")], capture_output=True, text=True, cwd=ROOT,
-                              env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+                              env={**os.environ, **ENVIRONMENT})
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, "^check-gpu: .*/nonexistent.*\n$")
 

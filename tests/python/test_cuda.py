@@ -2,6 +2,7 @@
 only, and, on the emulated device (tests/cuda/emulator/emulator.h), everything else that it does. Needs `make cuda
 emulated`; without a CUDA toolkit the tests are left out."""
 
+import itertools
 import json
 import os
 import re
@@ -12,11 +13,14 @@ import tempfile
 import time
 import unittest
 
+from sampling import sampled
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 EMULATED = os.path.join(BUILD, "emulated")
 HAS_PLUGIN = os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so"))
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
+PROFILED_MEMORY = 2 << 30
 HAS_GPU = os.path.exists("/dev/nvidiactl")
 
 # Programs leave an interrupt alone that is ignored, as it is in the background of a shell's script: not those of tests.
@@ -36,9 +40,11 @@ def run(program, *arguments, code=0, **environment):
 
 
 def emulated(program, *arguments, code=0, **environment):
-    """On the emulated device, where misuse of CUDA and leaks end in exit code 99. It has no clocks to warm up."""
-    if arguments[0] == "profile" and "--deviceless" not in arguments and "--warm-up" not in arguments:
-        arguments = (*arguments, "--warm-up", 1)
+    """On the emulated device, where misuse of CUDA and leaks end in exit code 99. It has no clocks to warm up, and of less memory
+    links are measured over less."""
+    if arguments[0] == "profile" and "--deviceless" not in arguments:
+        arguments = (*arguments, *(() if "--warm-up" in arguments else ("--warm-up", 1)))
+        environment.setdefault("EMULATED_CUDA_MEMORY", PROFILED_MEMORY)
     return run(program, *arguments, code=code, PLANRT_PLUGINS=EMULATED, EMULATED_CUDA_STRICT=1, **environment)
 
 
@@ -147,19 +153,19 @@ class Deviceless(Case):
     def test_sums_of_half_results_are_not_rounded_in_parts(self):
         """cuDNN has engines that split such sums, the heuristics propose them, and no note tells. Knob 0 is the number of
         parts; sums in f32 may be split."""
-        parts = {}
-        for name, precision in (("resnet50", "bf16"), ("vgg16", "tf32")):
+        parts = {"bf16": set(), "tf32": set()}
+        for name, precision in (*((name, "bf16") for name in sampled(["vgg16", "resnet50"])), ("vgg16", "tf32")):
             run("planc", "train", graph(name), "--precision", precision, "-o", self.path("g.yaml"))
             run("planrun", "profile", self.path("g.yaml"), "--deviceless", "h200", "--batches", "64", "--most", 0, "-o",
                 self.path("p.json"))
-            parts[precision] = [int(found[1]) for op in self.read("p.json")["ops"] for variant in op["variants"]
-                                if (found := re.search(r"-e\d+:(?:.*,)?0=(\d+)", variant["algorithm"]))]
-        self.assertLessEqual(set(parts["bf16"]), {1})
+            parts[precision] |= {int(found[1]) for op in self.read("p.json")["ops"] for variant in op["variants"]
+                                 if (found := re.search(r"-e\d+:(?:.*,)?0=(\d+)", variant["algorithm"]))}
+        self.assertLessEqual(parts["bf16"], {1})
         self.assertGreater(max(parts["tf32"]), 1)
 
     def test_times_at_other_sizes_of_rounds(self):
         """A device's constants give no line in the batch."""
-        for rounds in (8, 11):
+        for rounds in sampled([8, 11], first=1):
             times = []
             for batches in (64, rounds):
                 profile = self.profile("resnet34", "h100", "--batches", batches)
@@ -213,12 +219,12 @@ class Deviceless(Case):
         return {(op, algorithm) for op, algorithm in executed if algorithm.startswith("cudnn-")}
 
     def test_tf32_and_bf16_have_tensor_cores_and_f32_has_not(self):
-        for precision in ("f32", "tf32", "bf16"):
-            run("planc", "train", graph("vgg16"), "--precision", precision, "-o", self.path("g.yaml"))
+        for name, precision in itertools.product(sampled(["lenet-digits", "vgg16"]), ("f32", "tf32", "bf16")):
+            run("planc", "train", graph(name), "--precision", precision, "-o", self.path("g.yaml"))
             run("planrun", "profile", self.path("g.yaml"), "--deviceless", "h100", "--batches", "32", "-o",
                 self.path("p.json"))
             notes = {note for op in self.read("p.json")["ops"] for v in op["variants"] for note in v.get("notes", [])}
-            self.assertEqual("tensor-core" in notes, precision != "f32", precision)
+            self.assertEqual("tensor-core" in notes, precision != "f32", (name, precision))
 
     def test_what_cudnn_has_no_engine_for(self):
         run("planc", "train", graph("vgg16"), "--precision", "bf16", "-o", self.path("g.yaml"))
@@ -330,7 +336,7 @@ ops:
             for precision in ("f32", "tf32", "bf16"):
                 with self.subTest(layout=layout, precision=precision):
                     run("planc", "train", self.path("pixels.yaml"), "--precision", precision, "-o", self.path("g.yaml"))
-                    for batch, rounds in ((37, 1), (5, 2)):
+                    for batch, rounds in sampled([(37, 1), (5, 2)], first=["bf16", "f32", "tf32"].index(precision)):
                         done = emulated("cuda/compare_backends", "cuda", self.path("g.yaml"), batch, rounds)
                         self.assertRegex(done.stdout, r"\d+ calls compared, .* 0 failures\n$")
             emulated("planrun", "profile", self.path("g.yaml"), "--backend", "cuda", "--batches", "37", "-r", 1, "-o",
@@ -381,17 +387,19 @@ ops:
         run("planc", "plan", graph(name), "--device", "h100", "--batch", batch, "--policy", policy, "--budget", budget,
             "-o", self.path("x.plan"), *more)
 
-    def computes_the_reference_s_bits(self, policy):
-        for seed, options in enumerate((["--poison"], ["--jitter", "3"], ["--graph"], ["--graph", "--poison"])):
+    WAYS = [["--poison"], ["--jitter", "3"], ["--graph"], ["--graph", "--poison"]]  # to run a plan
+
+    def computes_the_reference_s_bits(self, policy, ways=None):
+        for seed, options in enumerate(ways or self.WAYS):
             with self.subTest(policy=policy, options=options):
                 done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--deterministic",
                                 "--verify", "-n", 2, "--json", *options, EMULATED_CUDA_SEED=seed)
                 self.assertTrue(json.loads(done.stdout)["verified"])
 
     def test_constrained_plans_compute_the_reference_s_bits(self):
-        for policy in ("modnn", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "chen", "cheap", "tensile"):
+        for n, policy in enumerate(("modnn", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "chen", "cheap", "tensile")):
             self.constrained("lenet-digits", 4, policy)
-            self.computes_the_reference_s_bits(policy)
+            self.computes_the_reference_s_bits(policy, sampled(self.WAYS, len(self.WAYS), n))
 
     def test_what_is_at_home_on_the_host_between_iterations(self):
         self.constrained("tiny-transformer", 2, "tensile", "--optimizer", "adam")
@@ -437,7 +445,7 @@ ops:
                 "--placement", "vmm", "--chunk", "2M", "--budget", "812M", "-o", self.path("x.plan"))
             mapped = json.loads(run("planc", "show", self.path("x.plan"), "--json").stdout)["mappings"]
             self.assertGreater(mapped, 1, "no chunk is mapped twice")
-            for options in (["-n", 1], ["-n", 2, "--graph", "--poison"]):
+            for options in sampled([["-n", 1], ["-n", 2, "--graph", "--poison"]], first=1):
                 done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--verify", "--json", *options)
                 self.assertTrue(json.loads(done.stdout)["verified"])
         run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 8, "--policy", "window", "--placement",
@@ -532,9 +540,9 @@ ops:
             self.path("alone.plan"))
         wanted = json.loads(emulated("planrun", "exec", self.path("alone.plan"), "--backend", "cuda", "--data", data, "-n", 5,
                                      "--json").stdout.splitlines()[-1])
-        for policy in ("temporal", "zico"):
+        for n, policy in enumerate(("temporal", "zico")):
             run("planc", "colocate", *jobs, "--device", "h100", "--policy", policy, "-o", self.path("x.plan"))
-            for seed, options in enumerate(([], ["--graph"], ["--poison", "--jitter", 3], ["--sequential"])):
+            for seed, options in enumerate(sampled([[], ["--graph"], ["--poison", "--jitter", 3], ["--sequential"]], first=n)):
                 done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--check-nan", "-n", 5, "--json",
                                 *(f"--data={job}:{data}" for job in range(3)), *options, code=8, EMULATED_CUDA_SEED=seed)
                 self.assertIn("x.plan: job 1 (lenet-digits): iteration 2: the loss is nan\n", done.stderr)
@@ -557,7 +565,7 @@ ops:
         for first in range(2):
             run("planc", "colocate", job, job, "--device", "h100", "--policy", "zico", "--priority", f"{first}:5", "-o",
                 self.path("x.plan"))
-            for seed in range(3):
+            for seed in sampled(range(3), 3, first):
                 emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 4, "--verify", "--trace",
                          self.path("run.json"), EMULATED_CUDA_PRIORITY=1, EMULATED_CUDA_SEED=seed)
                 ends = ([], [])
@@ -592,7 +600,7 @@ ops:
                 self.path("x.plan"))
             with open(self.path("x.plan"), encoding="utf-8") as file:
                 self.assertEqual(file.read().count('{"stream":"compute"'), 2 * jobs)
-            for seed, options in enumerate(([], ["--graph"], ["--poison", "--jitter", 3], ["--sequential"])):
+            for seed, options in enumerate(sampled([[], ["--graph"], ["--poison", "--jitter", 3], ["--sequential"]], first=jobs)):
                 done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 3, "--json", "--data",
                                 f"0:{data}", *options, EMULATED_CUDA_SEED=seed)
                 found = json.loads(done.stdout.splitlines()[-1])
@@ -616,7 +624,8 @@ ops:
                 "none", "-o", self.path(name + ".plan"))
         run("planc", "colocate", "n=" + self.path("narrow.yaml") + ":32:2", "w=" + self.path("wide.yaml") + ":32:3", "--optimizer",
             "adam", "--device", "h100", "--policy", "zico", "-o", self.path("both.plan"))
-        for seed, options in enumerate(([], ["--graph"], ["--graph", "--verify"], ["--poison", "--jitter", 3, "--verify"])):
+        ways = [[], ["--graph", "--verify"], ["--graph"], ["--poison", "--jitter", 3, "--verify"]]
+        for seed, options in enumerate(sampled(ways, first=1)):
             jobs = self.train_watched("narrow.plan", ["both.plan", "wide.plan", "both.plan", "narrow.plan"], seed, "--data", data,
                                       "--data", "w:" + data, "--save", self.path("saved"), *options)
             self.assertEqual([job["name"] for job in jobs], ["n", "w"])
@@ -930,7 +939,7 @@ ops:
 class EndedProfiles(Case):
     """Profiles that come to their end at an algorithm, and go on without it."""
 
-    ENVIRONMENT = {"EMULATED_CUDA_MEMORY": 2 << 30}  # of less memory links are measured over less
+    ENVIRONMENT = {"EMULATED_CUDA_MEMORY": PROFILED_MEMORY}
 
     @classmethod
     def setUpClass(cls):

@@ -47,15 +47,17 @@ PYTHON = next((python for python in (os.environ.get("PLANC_PYTHON"), sys.executa
 
 
 class Install(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.to = os.path.join(self.folder.name, "usr")
-        self.make("install")
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.to = os.path.join(cls.folder.name, "usr")
+        cls.make("install", cls.folder.name)
 
-    def make(self, target):
-        done = run("make", "-C", ROOT, f"BUILD={BUILD}", f"DESTDIR={self.folder.name}", "PREFIX=/usr", target)
-        self.assertEqual(done.returncode, 0, done.stderr)
+    @staticmethod
+    def make(target, folder):
+        done = run("make", "-C", ROOT, f"BUILD={BUILD}", f"DESTDIR={folder}", "PREFIX=/usr", target)
+        assert done.returncode == 0, done.stderr
 
     def test_the_source_tree_s_programs_find_what_comes_with_them(self):
         for program in (os.path.join(BUILD, "planc"), os.path.join(BUILD, "release", "planc")):
@@ -114,7 +116,7 @@ class Install(unittest.TestCase):
     def test_so_it_is_by_the_package_alone(self):
         at = os.path.join(self.folder.name, "site")
         built = run(PYTHON, "setup.py", "-q", "build", "--build-base", os.path.join(self.folder.name, "work"), "--build-lib", at,
-                    cwd=os.path.join(ROOT, "runtime/torch"))
+                    cwd=os.path.join(ROOT, "runtime/torch"), CFLAGS="-O0 -g0")
         self.assertEqual(built.returncode, 0, built.stderr)
         program = "import sys; from planc_torch.program import main; main()"
         plan = os.path.join(self.folder.name, "small.plan")
@@ -134,9 +136,11 @@ class Install(unittest.TestCase):
                 self.assertEqual(names & {"__assert_fail", "abort", "exit", "_exit"}, set())
 
     def test_nothing_is_left_after_uninstall(self):
-        self.make("uninstall")
-        left = [path for path in glob.glob(self.to + "/**", recursive=True) if not os.path.isdir(path)]
-        self.assertEqual(left, [])
+        with tempfile.TemporaryDirectory() as folder:
+            for target, is_left in (("install", True), ("uninstall", False)):
+                self.make(target, folder)
+                left = [path for path in glob.glob(folder + "/**", recursive=True) if not os.path.isdir(path)]
+                self.assertEqual(bool(left), is_left, left)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,12 @@ void assert_fails(planc_status status, planc_code code, const char *part) {
   planc_status_free(status);
 }
 
+enum { LEAST_SAMPLES = 4 };
+
 int sampled(int cases) {
   const char *samples = getenv("SAMPLES");
-  return samples && strcmp(samples, "all") == 0 ? cases : (cases + 1) / 2;
+  int part = cases / 4 > LEAST_SAMPLES ? cases / 4 : LEAST_SAMPLES;
+  return (samples && strcmp(samples, "all") == 0) || cases < part ? cases : part;
 }
 
 /* Limits of time are there to end what hangs. A slow machine is not why a test fails: check's own 4 s, and what suites

@@ -12,8 +12,8 @@ void ok_in(planc_status status, const char *what);
 /* The failure is of this kind, and `part` is in what it says. Frees it. */
 void assert_fails(planc_status status, planc_code code, const char *part);
 
-/* How many of so many random cases are tried: the first half; with SAMPLES=all in the
- * environment (make fuzz) all. */
+/* How many of so many random cases are tried: the first quarter, but no fewer than 4; with SAMPLES=all in the
+ * environment (make fuzz) all. tests/python/sampling.py has the same for Python tests. */
 int sampled(int cases);
 
 /* Runs the suite, prints what failed, and gives main's exit code. CK_VERBOSITY=verbose names every test. */

@@ -541,14 +541,14 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 60);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
-  tcase_add_loop_test(tests, writers_are_found, 0, 100);
+  tcase_add_loop_test(tests, writers_are_found, 0, sampled(100));
   tcase_add_loop_test(tests, held_bytes_are_those_of_the_schedule, 0, 10);
-  tcase_add_loop_test(tests, random_absences_are_right, 0, 200);
+  tcase_add_loop_test(tests, random_absences_are_right, 0, sampled(200));
   tcase_add_loop_test(tests, what_is_received_fits_beside_the_rest, 0, 6);
   tcase_add_loop_test(tests, other_orders_are_chosen_for, 0, 10);
   tcase_add_test(tests, what_is_restored_stays_unless_uses_are_apart);
   tcase_add_test(tests, stepping_stones_go_behind_the_last_that_needs_them);
-  tcase_add_loop_test(tests, peaks_are_those_of_an_array, 0, 50);
+  tcase_add_loop_test(tests, peaks_are_those_of_an_array, 0, sampled(50));
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

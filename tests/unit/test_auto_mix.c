@@ -81,7 +81,7 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 120);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
-  tcase_add_loop_test(tests, none_is_faster, 0, MIXES);
+  tcase_add_loop_test(tests, none_is_faster, 0, sampled(MIXES));
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -547,7 +547,7 @@ int main(void) {
   TCase *cases = tcase_create("all");
   tcase_set_timeout(cases, 120);
   tcase_add_checked_fixture(cases, set_up, tear_down);
-  tcase_add_loop_test(cases, each_job_is_as_if_alone, 0, 24);
+  tcase_add_loop_test(cases, each_job_is_as_if_alone, 0, sampled(24));
   tcase_add_test(cases, failures_go_along);
   tcase_add_test(cases, the_last_one_here_fails_alone);
   tcase_add_test(cases, samples_follow_the_job);

@@ -183,7 +183,8 @@ enum { GRAPHS = 60, MUTANTS = 25 };
 /* The reader's verdict is that of the bytes, at every batch, and names the op. */
 START_TEST(mutants_are_refused_at_the_first_byte_missing) {
   int32_t refused = 0, accepted = 0;
-  for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+  uint64_t graphs = (uint64_t)sampled(GRAPHS);
+  for (uint64_t seed = 0; seed < graphs; seed++) {
     planc_graph *g;
     ok(randgraph_make(UINT64_C(7000) + seed, &(randgraph_options){.max_ops = 16, .inference = seed % 4 == 3}, &g));
     int64_t n_operands = 0;
@@ -217,7 +218,8 @@ START_TEST(mutants_are_refused_at_the_first_byte_missing) {
     free(ops);
     planc_graph_free(g);
   }
-  ck_assert_msg(accepted > 300 && refused > 300, "%d accepted, %d refused", accepted, refused);
+  uint64_t least = 5 * graphs;
+  ck_assert_msg((uint64_t)accepted > least && (uint64_t)refused > least, "%d accepted, %d refused", accepted, refused);
 }
 END_TEST
 

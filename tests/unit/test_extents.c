@@ -108,7 +108,7 @@ int main(void) {
   Suite *suite = suite_create("extents");
   TCase *c = tcase_create("extents");
   tcase_set_timeout(c, 120);
-  tcase_add_loop_test(c, touched_as_planned, 0, 24);
+  tcase_add_loop_test(c, touched_as_planned, 0, sampled(24));
   suite_add_tcase(suite, c);
   return run_suite(suite);
 }

@@ -293,7 +293,7 @@ int main(void) {
   Suite *suite = suite_create("flow");
   TCase *flows = tcase_create("flows");
   tcase_add_unchecked_fixture(flows, read_profile, free_profile);
-  tcase_add_loop_test(flows, memory_flows_from_pair_to_pair, 0, MIXES);
+  tcase_add_loop_test(flows, memory_flows_from_pair_to_pair, 0, sampled(MIXES));
   tcase_add_test(flows, flows_are_not_trivial);
   tcase_add_test(flows, barriers_take_the_least_at_least);
   suite_add_tcase(suite, flows);

@@ -316,7 +316,7 @@ int main(void) {
   suite_add_tcase(suite, known);
   TCase *random = tcase_create("random");
   tcase_add_unchecked_fixture(random, set_up, tear_down);
-  tcase_add_loop_test(random, borders_of_random_graphs, 0, GRAPHS);
+  tcase_add_loop_test(random, borders_of_random_graphs, 0, sampled(GRAPHS));
   tcase_set_timeout(random, 120);
   suite_add_tcase(suite, random);
   return run_suite(suite);

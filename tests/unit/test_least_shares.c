@@ -171,8 +171,8 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 120);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
-  tcase_add_loop_test(tests, time_is_by_weight, 0, MIXES);
-  tcase_add_loop_test(tests, each_has_its_share, 0, MIXES);
+  tcase_add_loop_test(tests, time_is_by_weight, 0, sampled(MIXES));
+  tcase_add_loop_test(tests, each_has_its_share, 0, sampled(MIXES));
   tcase_add_test(tests, auto_goes_by_weight);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

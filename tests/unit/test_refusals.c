@@ -264,7 +264,7 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 120);
   tcase_add_unchecked_fixture(tests, set_up, tear_down);
-  tcase_add_loop_test(tests, what_is_told_will_do, 0, GRAPHS);
+  tcase_add_loop_test(tests, what_is_told_will_do, 0, sampled(GRAPHS));
   tcase_add_test(tests, host_and_storage_lack_together);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

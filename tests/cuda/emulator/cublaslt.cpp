@@ -136,7 +136,7 @@ float partial_sum(const Job &job, int64_t batch, int64_t row, int64_t col, int64
 }
 
 void multiply(const Job &job, bool split, char *workspace, size_t workspace_bytes) {
-  if (workspace_bytes > 0) memset(workspace, 0xff, workspace_bytes);
+  if (workspace_bytes > 0) fill_ends(workspace, 0xff, workspace_bytes);
   int64_t half = split ? job.a.cols / 2 : 0, n = 0;
   if (split)
     for (int64_t i = 0; i < job.batch; i++)
@@ -155,7 +155,7 @@ void multiply(const Job &job, bool split, char *workspace, size_t workspace_byte
         if (job.relu && value < 0) value = 0;
         store(job.d.type, job.d.at, job.d.index(i, row, col), value);
       }
-  if (workspace_bytes > 0) memset(workspace, 0x7f, workspace_bytes);
+  if (workspace_bytes > 0) fill_ends(workspace, 0x7f, workspace_bytes);
 }
 
 int64_t bytes_of(const Job &job, const Operand &operand) {

@@ -154,9 +154,9 @@ cudnnStatus_t execute(Call &call, Stream &stream, const Descriptor &plan, const 
   if (!load_kernels(method, names.direction)) return refuse(CUDNN_STATUS_INTERNAL_ERROR, "no memory for the code");
   auto work = [=] {
     /* A workspace comes with anything in it and is left so. */
-    if (space.bytes > 0) memset(space.at, 0xff, static_cast<size_t>(space.bytes));
+    if (space.bytes > 0) fill_ends(space.at, 0xff, static_cast<size_t>(space.bytes));
     convolve(conv, method.order, method.tf32, x.at, w.at, y.at, draw);
-    if (space.bytes > 0) memset(space.at, 0x7f, static_cast<size_t>(space.bytes));
+    if (space.bytes > 0) fill_ends(space.at, 0x7f, static_cast<size_t>(space.bytes));
   };
   return submit(call, stream, Work{kernel_of(method, names.direction), {work}, Kind::kernel}) == cudaSuccess
              ? CUDNN_STATUS_SUCCESS

@@ -35,6 +35,13 @@ struct Settings {
 };
 const Settings &settings();
 
+/* Fills the first MiB and the last one: memory that nobody reads costs time only where it is written. */
+void fill_ends(void *at, unsigned char value, size_t bytes);
+
+/* Writes zeros, where pages are the process's own and many by giving them back: they come as zeros when they are
+ * touched. */
+void fill_with_zeros(char *at, size_t bytes);
+
 std::mutex &mutex();
 
 /* Says on stderr what the program did wrong, after the name of the call or of the work. Needs the mutex. */

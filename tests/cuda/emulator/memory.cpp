@@ -10,10 +10,30 @@
 
 namespace emulator {
 
+void fill_ends(void *at, unsigned char value, size_t bytes) {
+  size_t end = std::min(bytes, size_t{1} << 20);
+  memset(at, value, end);
+  memset(static_cast<char *>(at) + bytes - end, value, end);
+}
+
+void fill_with_zeros(char *at, size_t bytes) {
+  constexpr size_t large = size_t{2} << 20;
+  auto first = reinterpret_cast<uintptr_t>(at);
+  size_t before = (large - first % large) % large;
+  if (bytes < before + large) {
+    memset(at, 0, bytes);
+    return;
+  }
+  size_t inside = (bytes - before) / large * large;
+  memset(at, 0, before);
+  if (madvise(at + before, inside, MADV_DONTNEED) != 0) memset(at + before, 0, inside);
+  memset(at + before + inside, 0, bytes - before - inside);
+}
+
 namespace {
 
 constexpr size_t unit = size_t{2} << 20;  // what is not small takes whole ones; so does code
-constexpr size_t page = 4096, alignment = 256, filled = size_t{16} << 20;
+constexpr size_t page = 4096, alignment = 256, filled = size_t{4} << 20;
 constexpr unsigned char slack_byte = 0xc5, fresh_byte = 0xff;  // fresh memory: NaNs, whatever the type
 
 /* Memory between two pages that fault. It ends where the mapping's accessible part ends, but for alignment. */

@@ -326,8 +326,13 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t hand
     return call.end(cudaErrorInvalidValue);
   }
   Copy fill{static_cast<char *>(to), nullptr, bytes, Where::device, Where::device, std::make_shared<std::string>()};
-  auto work = [fill, value] {
-    if (still_there(fill)) memset(fill.to, value, fill.bytes);
+  bool own = !in_reservation(to);
+  auto work = [fill, value, own] {
+    if (!still_there(fill)) return;
+    if (own && value == 0)
+      fill_with_zeros(fill.to, fill.bytes);
+    else
+      memset(fill.to, value, fill.bytes);
   };
   return call.end(submit(call, *stream, Work{"fill", {work}, Kind::copy}));
 }

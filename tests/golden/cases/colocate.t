@@ -573,8 +573,8 @@ Policy auto takes the fastest of the others, which the plan tells, and is asked 
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1M --no-least --policies zico,auto --json 2>/dev/null | grep -o '"period_ns":[0-9]*'
   "period_ns":1729714
   "period_ns":1729714
-  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --policy auto --deadline 600us -o late.plan 2>&1 | grep 'why\|requests'
-  planc: note: all requests are in time with --deadline 1:609us, the least as far as a few plans can tell
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --policy auto --deadline 600us --max-ratio 30 -o late.plan 2>&1 | grep 'why\|requests'
+  planc: note: all requests are in time with --deadline 1:611us, the least as far as a few plans can tell
   planc: waterwave: job 1 (tiny-transformer): requests take up to 0.611 ms, with 30 iterations in a period; the deadline is 0.600 ms, and two iterations take 0.565 ms alone
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 100K --policy auto 2>&1 | tail -n 1
   planc: does not fit a budget of 100.00 KiB: temporal: job 0 (lenet-digits), beside the other jobs' parameters and state, 239448 bytes if all stay on the device: op pool1.grad alone needs 10240 bytes at 1 sample, beside 77824 bytes of parameters, state and gradients that stay: 88064 bytes at the least; with some of these on the host all jobs take 143616 bytes
