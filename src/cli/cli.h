@@ -83,8 +83,19 @@ planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_g
 planc_status cli_setup_launch(const prog_arguments *arguments, planc_profile *profile);
 /* Hands each of the names "A,B,..." that an option lists to `take`. */
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user);
-/* The batch where none is given: the header's, else the fall-back, which it says on standard error. */
-int64_t cli_default_batch(const planc_graph *graph);
+/* The batch: what is asked for, where 0 is nothing: the header's then, else the fall-back, which it says on standard
+ * error. USAGE where another one is asked for, as `what` says, than a graph has that is of one batch size; where the
+ * header does not tell which that is, the batch is 1. */
+planc_status cli_setup_batch(const planc_graph *graph, const char *what, int64_t asked, int64_t *out);
+/* That a graph has one batch size, as one that `planc torch` has recorded without --batches: USAGE. */
+planc_status cli_refuse_batch(const planc_graph *graph, const char *what);
+/* Whether it is known how many samples a batch of a graph has. */
+bool cli_knows_batch(const planc_graph *graph, int64_t batch);
+enum { CLI_BATCH_TEXT = 32 };
+/* "batch 64", or "its own batch". */
+const char *cli_batch_format(const planc_graph *graph, int64_t batch, char buffer[CLI_BATCH_TEXT]);
+/* Member "batch": null where it is not known. */
+void cli_report_batch(cJSON *object, const planc_graph *graph, int64_t batch);
 /* Whether a profile is of a graph, and how many of its ops it lists: says on standard error when it was made for
  * another. */
 planc_profile_of cli_note_graph(const char *path, const planc_profile *profile, const planc_graph *graph,

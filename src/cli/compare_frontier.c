@@ -159,9 +159,9 @@ static void print_best(const frontier *f, int32_t budget);
 
 static planc_status print(const frontier *f) {
   const planc_problem *problem = &f->setup.problem;
-  char text[PL_SIZE_TEXT];
-  prog_print_line(stdout, "%s, batch %lld on %s", problem->job.graph->name,
-                  (long long)problem->job.batch * problem->terms.gpus,
+  char text[PL_SIZE_TEXT], batch[CLI_BATCH_TEXT];
+  prog_print_line(stdout, "%s, %s on %s", problem->job.graph->name,
+                  cli_batch_format(problem->job.graph, problem->job.batch * problem->terms.gpus, batch),
                   planc_profile_device(problem->job.profile)->name);
   printf("%-12s", "policy");
   for (int32_t b = 0; b < f->budgets.n; b++) printf(" %15s", pl_size_format(f->budgets.bytes[b], text));
@@ -220,7 +220,7 @@ static planc_status print_json(const frontier *f) {
   pl_json_add_string(object, "planc", "compare-budgets/1");
   pl_json_add_string(object, "graph", problem->job.graph->name);
   pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
-  pl_json_add_int(object, "batch", problem->job.batch * problem->terms.gpus);
+  cli_report_batch(object, problem->job.graph, problem->job.batch * problem->terms.gpus);
   pl_json_add_int(object, "gpus", problem->terms.gpus);
   cJSON *array = pl_json_add_array(object, "budgets");
   for (int32_t b = 0; b < f->budgets.n; b++) report_budget(f, b, array);

@@ -274,9 +274,9 @@ static planc_status read_job(const prog_arguments *arguments, const planc_worklo
   PLANC_TRY(read_graph(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
-  int64_t batch = mix->operands[job].batch;
-  mix->jobs[job].batch = batch > 0 ? batch : cli_default_batch(mix->jobs[job].graph);
-  return NULL;
+  char what[CLI_BATCH_TEXT];
+  snprintf(what, sizeof what, "job %d: batch %lld", job, (long long)mix->operands[job].batch);
+  return cli_setup_batch(mix->jobs[job].graph, what, mix->operands[job].batch, &mix->jobs[job].batch);
 }
 
 /* The optimizer that is asked for, for a graph that takes one: not one for inference, or with backward ops. */
