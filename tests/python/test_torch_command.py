@@ -61,6 +61,9 @@ class CommandTest(unittest.TestCase):
             "arguments": ("small.py:68: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
                           "--example", "example_that_raises"),
             "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
+            **{f"an empty {name}": (f"{name}: no value is given", 2, f"{SMALL}:step", name, "")
+               for name in ("--budget", "--host-budget", "--effort", "--graph", "--example")},
+            "an empty budget behind =": ("--budget: no value is given", 2, f"{SMALL}:step", "--budget="),
             "no share": ("a percentage above 0, not 0%", 2, f"{SMALL}:step", "--budget", "0%"),
             "no size": ("--budget: much is not a size", 2, f"{SMALL}:step", "--budget", "much"),
             "too little": ("planc torch: no plan fits", 1, f"{SMALL}:step", "--budget", "1%"),
@@ -94,6 +97,7 @@ class CommandTest(unittest.TestCase):
     def test_what_planc_itself_refuses(self):
         wrong = {
             "step": ("small.py: FILE.py:STEP is expected", 2, "small.py"),
+            "an empty budget": ("--budget: no value is given", 2, f"{SMALL}:step", "--budget", ""),
             "no device": ("no description of device nowhere", 3, f"{SMALL}:step", "--device", "nowhere"),
             "two devices": ("give either --device or --profile", 2, f"{SMALL}:step", "--profile", "a.json", "--device", "h100"),
             "standard output": ("the plan goes to a file", 2, f"{SMALL}:step", "-o", "-"),

@@ -371,6 +371,13 @@ class Words(argparse.ArgumentParser):
         raise Stop(EXIT_USAGE, message.removeprefix("argument "))
 
 
+def refuse_empty(options):
+    """An option with an empty word, as of a variable of the shell that is not set, asks for something all the same."""
+    for name, value in vars(options).items():
+        if value == "":
+            raise Stop(EXIT_USAGE, f"--{name.replace('_', '-')}: no value is given")
+
+
 def main(arguments=None):
     parser = Words(prog=PROGRAM, add_help=False, allow_abbrev=False)
     parser.add_argument("step")
@@ -383,6 +390,7 @@ def main(arguments=None):
     parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
+    refuse_empty(options)
     if options.on == "cuda" and not options.fake and not torch.cuda.is_available():
         raise Stop(EXIT_USAGE, "PyTorch sees no GPU; --fake records the step without one")
     if options.check:
