@@ -30,9 +30,11 @@ def alias(value):
 
 
 class Again:
-    """How a call is run again: as it was, with the random numbers that it drew, and without what it updates on the side."""
+    """How a call is run again: as it was, with the random numbers that it drew, and without what it updates on the side. `infers`: in
+    inference mode."""
 
     def __init__(self, function, args, kwargs, device):
+        self.infers = torch.is_inference_mode_enabled()
         with beneath_autograd():
             self.args, self.kwargs = alias(list(args)), {key: alias(value) for key, value in kwargs.items()}
         self.function = function
@@ -324,7 +326,7 @@ class Memory:
                 return function(*args, **kwargs)
             return self.plain.call(call, rooms, True, function, tuple(args), kwargs)
 
-        with beneath_autograd():
+        with torch.inference_mode(self.again[call].infers), beneath_autograd():
             results = tensors_on(self.device, self.again[call].run(make))
             for tensor, number in zip(results, self.file.calls[call].gives):
                 buffer = self.buffer_of.get(number)
