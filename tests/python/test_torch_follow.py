@@ -183,6 +183,39 @@ class BetweenTest(FollowTest):
                 self.assertEqual(ours.told, [], name)
                 self.assertGreater(min(away), 0, f"{name}: the plan leaves it on the device")
 
+    def test_what_persists_may_be_replaced_between_steps(self):
+        """As by an optimizer that loads its state, whose steps go on with what is new. Nothing of the plan's is lost by it, but
+        where the user keeps what was there before: of that he is told."""
+        def loading(keeps):
+            def between(run, i, args):
+                optimizer = run.made.optimizer
+                if i == 2:
+                    run.file = io.BytesIO()
+                    torch.save([run.made.model.state_dict(), optimizer.state_dict()], run.file)
+                if i == 4:
+                    run.old = [t for state in optimizer.state.values() for t in state.values()] if keeps else []
+                    run.file.seek(0)
+                    model, state = torch.load(run.file)
+                    run.made.model.load_state_dict(model)
+                    optimizer.load_state_dict(state)
+                if i == 5 and not keeps:
+                    for p in parameters(run):
+                        p.data = p.data * 0.5
+                return args
+            return between
+
+        for make in (cnn, gpt):
+            recorded = self.record(make)
+            for keeps in (False, True):
+                plain = Run(make, None, loading(keeps), 7)
+                for policy in ("auto", "naive"):
+                    with self.subTest(make.__name__, policy=policy, keeps=keeps):
+                        ours = Run(make, recorded.planned(policy, recorded.least(policy))[0], loading(keeps), 7)
+                        self.assert_same(ours, plain, make.__name__)
+                        self.assertEqual(ours.counts["left"], int(keeps), ours.told)
+                        self.assertEqual(len(ours.told), int(keeps))
+                        self.assertTrue(all("which its user has as well: who replaces" in told for told in ours.told), ours.told)
+
     def test_of_many_shapes_at_one_call_two_are_warned_of(self):
         recorded = self.record(cnn)
 

@@ -245,6 +245,27 @@ class Memory:
         del self.buffers[self.storages.pop(buffer)._cdata]
         self.pinned.discard(buffer)
 
+    def renew(self):
+        """Lets go of what persists that its user has let go of, as whoever loads an optimizer's state has of the one before. What is
+        there in its place is bound at its first use, as in a first step."""
+        gone = self.plain.gone() if self.plain else [b for b in self.lasting & self.storages.keys() if self.is_alone(b)]
+        for buffer in gone:
+            self.follower.renew(buffer)
+            self.unbind(buffer)
+        self.is_seen = self.is_seen and not gone
+
+    def is_alone(self, buffer):
+        """Whether nobody but the plan has what a buffer is in. Another storage stands for it then."""
+        weak = StorageWeakRef(self.storages[buffer])
+        del self.storages[buffer]
+        if not weak.expired():
+            self.storages[buffer] = STORAGE._new_with_weak_ptr(weak.cdata)
+            return False
+        stand_in = storage_of(torch.empty(0, device=self.device))
+        del self.buffers[weak.cdata]
+        self.storages[buffer], self.buffers[stand_in._cdata] = stand_in, buffer
+        return True
+
     def rename(self, old, new):
         """What one buffer is in becomes the other's, which has as many bytes."""
         storage = self.storages[old]

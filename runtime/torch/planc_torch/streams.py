@@ -50,17 +50,17 @@ class Thread:
         guests.START(self.thread)  # it is no guest
 
     def work(self):
-        while True:
-            task = self.tasks.get()
-            if task is None:
-                return
-            self.do(task)
+        while self.do(self.tasks.get()):
+            pass  # what a task has goes with it, and not when another comes
 
     def do(self, task):
+        """Whether there may be another one."""
         try:
-            task()
+            if task is not None:
+                task()
         except Exception as error:  # whoever waits for it is told
             self.failures.append(error)
+        return task is not None
 
     def reach(self):
         """A function that returns when all is done that was asked for until now. This thread itself, in which garbage may be
