@@ -67,7 +67,7 @@ class CommandTest(unittest.TestCase):
             "no share": ("a percentage above 0, not 0%", 2, f"{SMALL}:step", "--budget", "0%"),
             "no size": ("--budget: much is not a size", 2, f"{SMALL}:step", "--budget", "much"),
             "too little": ("planc torch: no plan fits", 1, f"{SMALL}:step", "--budget", "1%"),
-            "too little, what would do": ("% of what the step takes as it is", 1, f"{SMALL}:step", "--budget", "1%"),
+            "too little, what would do": (" % of what the step takes as it is", 1, f"{SMALL}:step", "--budget", "1%"),
         }
         device = os.path.join(ROOT, "profiles/h100.json")
         for name, (sentence, code, *arguments) in wrong.items():
@@ -145,6 +145,14 @@ class CommandTest(unittest.TestCase):
         simulated = json.loads(self.planc("simulate", "small.plan", "--json").stdout)
         self.assertEqual(simulated["iteration_ns"] if "iteration_ns" in simulated else simulated["period_ns"],
                          taken["iteration_ns"])
+
+    def test_the_share_that_is_said_to_do_does(self):
+        for step in (f"{SMALL}:step", os.path.join(EXAMPLES, "unet.py:step")):
+            refused = self.planc("torch", step, "--budget", "1%")
+            self.assertEqual(refused.returncode, 1, refused.stderr)
+            share = re.search(r"is [0-9.]+ \w+, (\d+) % of what the step takes as it is", refused.stderr)[1]
+            done = self.planc("torch", step, "--budget", f"{share}%")
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     @unittest.skipIf(torch.cuda.is_available(), "skipped: here is a GPU")
     def test_a_step_for_a_gpu_that_is_not_there_is_told_how_to_be_recorded(self):

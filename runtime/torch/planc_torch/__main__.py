@@ -282,9 +282,9 @@ def refusal(problem, compared, effort, path):
     if not beyond or min(beyond)[0] <= compared["budget_bytes"]:
         return why or "no policy has a plan"
     least, policy = min(beyond)
-    share = (least - problem.reserved) / max(problem.plain_bytes - problem.reserved, 1)
+    share = -(-100 * (least - problem.reserved) // max(problem.plain_bytes - problem.reserved, 1))  # that does, taken as --budget
     host = ", with host memory that is not limited" if "--host-budget" in problem.common else ""
-    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share:.0%} of "
+    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share} % of "
             f"what the step takes as it is{host}\n{why}")
 
 
