@@ -34,7 +34,10 @@ static planc_status run(const prog_arguments *arguments) {
 
 static planc_status bound_graph(const prog_arguments *arguments, const cli_setup *setup, int64_t effort) {
   planc_bound bound;
-  PLANC_TRY(planc_bound_make(&setup->problem, (int32_t)effort, &bound));
+  planc_status status = planc_bound_make(&setup->problem, (int32_t)effort, &bound);
+  if (planc_status_code(status) == PLANC_INFEASIBLE)
+    cli_note_reserved(planc_profile_device(setup->problem.job.profile));
+  PLANC_TRY(status);
   if (prog_option_given(arguments, "json")) return print_json(&setup->problem, effort, &bound);
   print(&setup->problem, &bound);
   return NULL;
@@ -60,9 +63,12 @@ static void print(const planc_problem *problem, const planc_bound *bound) {
     printf(" (+%.1f %%)", 100.0 * (double)(bound->time_ns - bound->ideal_ns) / (double)bound->ideal_ns);
   puts("");
   printf("  a GiB     more lowers that by at most %s\n", pl_time_format(bound->gib_ns, a));
-  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s%s takes", (long long)bound->least_bytes,
+  int64_t reserved = planc_profile_device(problem->job.profile)->reserved_bytes;
+  char more[PL_SIZE_TEXT + 32] = "";
+  if (reserved > 0) snprintf(more, sizeof more, " beside %s that are reserved", pl_size_format(reserved, b));
+  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s%s takes%s", (long long)bound->least_bytes,
                   pl_size_format(bound->least_bytes, a), bound->binds,
-                  pl_op_place_by_name(problem->job.graph, bound->binds, place));
+                  pl_op_place_by_name(problem->job.graph, bound->binds, place), more);
 }
 
 static planc_status print_json(const planc_problem *problem, int64_t effort, const planc_bound *bound) {

@@ -76,6 +76,8 @@ static planc_status run(const prog_arguments *arguments) {
   return prog_option_given(arguments, "budgets") ? cli_compare_frontier(arguments) : run_graph(arguments);
 }
 
+static const row *winner(const table *t);
+
 static planc_status run_graph(const prog_arguments *arguments) {
   cli_setup setup = {0};
   table t = {.problem = &setup.problem,
@@ -89,6 +91,7 @@ static planc_status run_graph(const prog_arguments *arguments) {
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
   prog_progress_end(stderr);
   if (!status) status = require_supported(&t);
+  if (!status && !winner(&t)) cli_note_reserved(planc_profile_device(setup.problem.job.profile));
   if (!status) status = prog_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
   free_rows(&t);
   cli_setup_free(&setup);

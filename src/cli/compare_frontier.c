@@ -190,12 +190,25 @@ static double percent_over(int64_t ns, int64_t of) {
   return of > 0 ? 100.0 * (double)(ns - of) / (double)of : 0.0;
 }
 
+enum { RESERVED_TEXT = PL_SIZE_TEXT + 64 };
+
+/* Of a budget that is too small, that it is for what is reserved as well; empty where nothing is. */
+static const char *reserved_format(const frontier *f, int64_t budget, char buffer[RESERVED_TEXT]) {
+  const planc_device *device = planc_profile_device(f->setup.problem.job.profile);
+  char text[PL_SIZE_TEXT];
+  if (device->reserved_bytes == 0) return "";
+  snprintf(buffer, RESERVED_TEXT,
+           device->reserved_bytes > budget ? ", less than the %s reserved" : ", %s of it are reserved",
+           pl_size_format(device->reserved_bytes, text));
+  return buffer;
+}
+
 static void print_best(const frontier *f, int32_t budget) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[RESERVED_TEXT];
   int32_t with = fastest_budget(f, budget);
   printf("%12s  ", pl_size_format(f->budgets.bytes[budget], a));
   if (with < 0) {
-    printf("no policy of these fits\n");
+    printf("no policy of these fits%s\n", reserved_format(f, f->budgets.bytes[budget], c));
     return;
   }
   int32_t best = fastest(f, with);

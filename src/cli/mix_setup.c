@@ -263,7 +263,7 @@ static planc_status read_profile(const prog_arguments *arguments, cli_mix *mix, 
   }
   PLANC_TRY(measured ? cli_setup_measured(measured, own->graph, &mix->profiles[job])
                      : read_device(arguments, mix, &mix->profiles[job]));
-  PLANC_TRY(cli_setup_launch(arguments, mix->profiles[job]));
+  PLANC_TRY(cli_setup_instead(arguments, mix->profiles[job]));
   own->profile = mix->profiles[job];
   return NULL;
 }

@@ -89,11 +89,23 @@ planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_g
   return cli_setup_device(arguments, device, out);
 }
 
-planc_status cli_setup_launch(const prog_arguments *arguments, planc_profile *profile) {
-  int64_t ns;
+planc_status cli_setup_instead(const prog_arguments *arguments, planc_profile *profile) {
+  int64_t ns, bytes;
   PLANC_TRY(prog_option_time(arguments, "launch", -1, &ns));
-  if (ns < 0) return NULL;
-  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", prog_option_value(arguments, "launch"));
+  if (ns >= 0)
+    PLANC_TRY(
+        planc_context(planc_profile_set_launch(profile, ns), "--launch %s", prog_option_value(arguments, "launch")));
+  PLANC_TRY(prog_option_size(arguments, "reserved", -1, &bytes));
+  if (bytes < 0) return NULL;
+  return planc_context(planc_profile_set_reserved(profile, bytes), "--reserved %s",
+                       prog_option_value(arguments, "reserved"));
+}
+
+void cli_note_reserved(const planc_device *device) {
+  char text[PL_SIZE_TEXT];
+  if (device->reserved_bytes > 0)
+    cli_note("%s are reserved on device %s beside any plan; --reserved states another size",
+             pl_size_format(device->reserved_bytes, text), device->name);
 }
 
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user) {
@@ -142,7 +154,7 @@ void cli_report_batch(cJSON *object, const planc_graph *graph, int64_t batch) {
 static planc_status read_profile(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = prog_option_value(arguments, "profile");
   PLANC_TRY(measured ? cli_setup_measured(measured, graph, out) : cli_setup_device_for(arguments, graph, out));
-  return cli_setup_launch(arguments, *out);
+  return cli_setup_instead(arguments, *out);
 }
 
 /* How policies allocate that do so as they go. */

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -145,6 +146,17 @@ class CommandTest(unittest.TestCase):
         simulated = json.loads(self.planc("simulate", "small.plan", "--json").stdout)
         self.assertEqual(simulated["iteration_ns"] if "iteration_ns" in simulated else simulated["period_ns"],
                          taken["iteration_ns"])
+
+    def test_the_table_can_be_had_again_of_the_graph(self):
+        asked = "torch", f"{SMALL}:step", "--budget", "80%", "--graph", "small.yaml"
+        told, done = json.loads(self.planc(*asked, "--json").stdout), self.planc(*asked)
+        words = shlex.split(done.stdout.splitlines()[-1].removesuffix(" compares them again"))
+        self.assertEqual(words[0], "planc")
+        self.assertEqual(words[words.index("--reserved") + 1], str(told["reserved_bytes"] + told["outside_bytes"]))
+        rows = {row["policy"]: row for row in json.loads(self.planc(*words[1:], "--json").stdout)["rows"]}
+        for row in told["policies"]:
+            self.assertEqual({key: rows[row["policy"]][key] for key in row}, row)
+        self.assertNotIn("compares them again", self.planc(*asked[:-2]).stdout)
 
     def test_the_share_that_is_said_to_do_does(self):
         for step in (f"{SMALL}:step", os.path.join(EXAMPLES, "unet.py:step")):
