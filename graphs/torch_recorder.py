@@ -142,6 +142,15 @@ def called(function, args, kwargs):
     return function(*args, **kwargs)
 
 
+def in_parts(mode, function, args, kwargs):
+    """In inference mode PyTorch hands a mode calls as a whole that it takes apart elsewhere. Makes one of these in its parts, which
+    `mode` sees, for they tell what they write, as batch norms do. NotImplemented of other calls, which are not made."""
+    if not torch.is_inference_mode_enabled() or not hasattr(function, "decompose"):
+        return NotImplemented
+    with mode:
+        return function.decompose(*args, **(kwargs or {}))
+
+
 class Recorder(TorchDispatchMode):
     """Records calls while `phase` is set. `clock`, if there is one, runs each call and measures it. `source` is where
     the loss is written; it stands for the user's line where a call has none, as in backward passes."""
@@ -211,6 +220,9 @@ class Recorder(TorchDispatchMode):
         kwargs, cost = kwargs or {}, None
         if not isinstance(function, torch._ops.OpOverload):
             self.refuse(f"{function} is no ATen call; what it runs is not recorded")
+        made = in_parts(self, function, args, kwargs)
+        if made is not NotImplemented:
+            return made
         self.object_to(function, args, kwargs)
         try:
             if self.clock and self.phase:

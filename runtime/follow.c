@@ -143,6 +143,22 @@ static planc_status go_home(planrt_follow *f, int32_t row) {
   return rt_follow_give_back(f, home->buffer, false);
 }
 
+planc_status planrt_follow_renew(planrt_follow *f, int32_t buffer) {
+  if (f->within) return planc_error(PLANC_USAGE, "an iteration is under way");
+  if (buffer < 0 || buffer >= f->trace->n_buffers || !rt_follow_persists(f, buffer))
+    return planc_error(PLANC_USAGE, "there is no buffer %d that persists", buffer);
+  rt_content *of = &f->contents[buffer];
+  rt_late_forget(f, buffer);
+  if (of->leaving) PLANC_TRY(rt_follow_let_go(f, buffer));
+  PLANC_TRY(rt_order_before(f, PLANRT_CALLS, buffer, true));
+  for (int32_t row = 0; row < f->plan->n_boundary; row++)
+    if (f->places[row].buffer == buffer) f->places[row].version = RT_NOTHING;
+  rt_address_set(f, buffer, RT_NOTHING);
+  of->present = true;
+  of->touched = false;
+  return NULL;
+}
+
 /* The last version of this iteration is the first one of the next. */
 static void wrap(planrt_follow *f) {
   const planc_trace *trace = f->trace;

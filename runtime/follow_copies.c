@@ -91,6 +91,11 @@ void rt_late_drop(planrt_follow *f, int32_t to) {
   }
 }
 
+void rt_late_forget(planrt_follow *f, int32_t buffer) {
+  for (int32_t i = f->n_late - 1; i >= 0; i--)
+    if (f->late[i].from.buffer == buffer) f->late[i] = f->late[--f->n_late];
+}
+
 static planc_status bring(planrt_follow *f, int32_t i) {
   const rt_late *late = &f->late[i];
   if (!f->contents[late->from.buffer].present)

@@ -217,6 +217,8 @@ planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt
 planc_status rt_late_add(planrt_follow *f, int32_t residency, int32_t to);
 /* What waits for a place that the plan has given up again: the host has it still, so it need not come. */
 void rt_late_drop(planrt_follow *f, int32_t to);
+/* Nothing of a buffer is to come any more. */
+void rt_late_forget(planrt_follow *f, int32_t buffer);
 /* Brings what waits: all of it, that of a buffer, or that in these bytes of the host's, which are about to be written.
  */
 planc_status rt_late_bring(planrt_follow *f);

@@ -78,6 +78,9 @@ const planc_device *planc_profile_device(const planc_profile *profile);
  * the one where it was made. USAGE below 0 or beyond PLANC_LAUNCH_MAX_NS. */
 enum { PLANC_LAUNCH_MAX_NS = 1000000000 };
 planc_status planc_profile_set_launch(planc_profile *profile, int64_t launch_ns);
+/* What is reserved on the device beside plans, in place of what the profile says. USAGE below 0 or beyond its memory.
+ */
+planc_status planc_profile_set_reserved(planc_profile *profile, int64_t bytes);
 /* What the device takes for an algorithm's code beside reserved_bytes once it has run; 0 where none is listed. */
 int64_t planc_profile_code(const planc_profile *profile, const char *algorithm);
 /* For the code of all algorithms together. */

@@ -164,6 +164,9 @@ static inline bool planc_kind_persists(planc_kind kind) {
 }
 bool planc_graph_has_backward(const planc_graph *graph);
 bool planc_graph_is_batch_coupled(const planc_graph *graph);
+/* Whether anything in it is a law in the batch size: a size of a tensor, or what an op computes, moves or works in.
+ * Otherwise it is of one batch size, that at which it was written or recorded, whatever that was. */
+bool planc_graph_has_samples(const planc_graph *graph);
 /* The op's attribute `key`, or NULL. */
 const planc_attr *planc_op_attr(const planc_op *op, const char *key);
 /* An integer attribute (element `index` of a list), or `fallback`. */

@@ -140,6 +140,11 @@ planc_status planrt_follow_end(planrt_follow *follow);
  * stream of calls then waits for the copies, so that calls that are not the plan's may use it. */
 planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
 planc_status planrt_follow_bring_all(planrt_follow *follow);
+/* What persists has been replaced by its user, who has let go of the memory that the framework knew: whatever the plan
+ * has of it on the host is nothing any more, and the framework, which is asked to take that memory back if the plan
+ * still has it in use, need not know the new one before its first use, as before the first iteration. USAGE within an
+ * iteration, and of what does not persist. */
+planc_status planrt_follow_renew(planrt_follow *follow, int32_t buffer);
 /* Whether a buffer has its data in the framework's memory for good, or the framework does not know it yet. */
 bool planrt_follow_has(const planrt_follow *follow, int32_t buffer);
 /* Whether, since the plan was left in this iteration, a buffer has memory but no data: the plan has it overwritten

@@ -201,6 +201,15 @@ static planc_status describe_machine(run_profiling *p) {
   return NULL;
 }
 
+/* What is measured of a graph in which no size depends on N holds for its own batch alone. */
+static planc_status check_batches(const planc_graph *graph, const char *option, const int64_t *batches, int32_t n) {
+  for (int32_t b = 0; b < n && !planc_graph_has_samples(graph); b++)
+    if (batches[b] != graph->batch)
+      return planc_error(PLANC_USAGE, "--%s %lld: graph %s is of one batch size, as no size in it depends on N", option,
+                         (long long)batches[b], graph->name);
+  return NULL;
+}
+
 static planc_status read_graph(run_profiling *p, const prog_arguments *arguments) {
   const char *derived;
   PLANC_TRY(planc_graph_prepare(arguments->operands[0], prog_option_value(arguments, "optimizer"),
@@ -208,9 +217,12 @@ static planc_status read_graph(run_profiling *p, const prog_arguments *arguments
   if (derived)
     prog_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
                     p->deviceless ? "listed" : "measured", derived);
+  PLANC_TRY(check_batches(p->graph, "batches", p->batches, p->n_batches));
+  PLANC_TRY(check_batches(p->graph, "unmeasured", p->unmeasured, p->n_unmeasured));
   if (p->n_batches > 0) return NULL;
   p->n_batches = 1;
-  p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
+  p->batches[0] = p->graph->batch > 0 ? p->graph->batch : planc_graph_has_samples(p->graph) ? FALLBACK_BATCH : 1;
+  if (p->graph->batch == 0 && !planc_graph_has_samples(p->graph)) return NULL;
   prog_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
                   p->graph->batch > 0 ? "the graph's header" : "the fall-back");
   return NULL;

@@ -20,15 +20,16 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
  * help behind the other budgets. */
 #define CLI_BUDGET_OPTIONS CLI_BUDGET_OPTIONS_WITH("FILE")
 /* `profiles` ends in " ..." where there may be several. */
-#define CLI_BUDGET_OPTIONS_WITH(profiles)                                                          \
-  {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},             \
-      {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"}, \
-      {"profile", 'p', profiles, "measured profile to plan with, instead of --device"},            \
-      {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                 \
-      {"budget", 'm', "SIZE",                                                                      \
-       "device memory, reserved bytes included (default: the device's, or what is lent of it)"},   \
-  {                                                                                                \
-    "host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"              \
+#define CLI_BUDGET_OPTIONS_WITH(profiles)                                                                 \
+  {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},                    \
+      {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"},        \
+      {"profile", 'p', profiles, "measured profile to plan with, instead of --device"},                   \
+      {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                        \
+      {"reserved", 0, "SIZE", "device memory that contexts and libraries take (default: the profile's)"}, \
+      {"budget", 'm', "SIZE",                                                                             \
+       "device memory, reserved bytes included (default: the device's, or what is lent of it)"},          \
+  {                                                                                                       \
+    "host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"                     \
   }
 #define CLI_TRAINING_OPTIONS                                                                              \
   {"optimizer", 0, "NAME",                                                                                \
@@ -52,6 +53,9 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
 
 /* The device where nothing names one. */
 #define CLI_DEFAULT_DEVICE "h100"
+
+/* Says on standard error what is reserved of a device on which something has no room. */
+void cli_note_reserved(const planc_device *device);
 
 /* How long the bound is looked for that a plan states: 50 ms for a thousand ops. */
 enum { CLI_BOUND_EFFORT = 1 };
@@ -79,12 +83,24 @@ planc_status cli_setup_graph(const char *path, const char *optimizer, bool infer
 planc_status cli_setup_device(const prog_arguments *arguments, const char *name, planc_profile **out);
 /* That of --device, else the one that the graph's header names, else the fall-back, which it says on standard error. */
 planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out);
-/* What launching an op costs the host by option `launch`, in place of what the profile says. */
-planc_status cli_setup_launch(const prog_arguments *arguments, planc_profile *profile);
+/* What launching an op costs the host by option `launch`, and what is reserved by option `reserved`, in place of what
+ * the profile says. */
+planc_status cli_setup_instead(const prog_arguments *arguments, planc_profile *profile);
 /* Hands each of the names "A,B,..." that an option lists to `take`. */
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user);
-/* The batch where none is given: the header's, else the fall-back, which it says on standard error. */
-int64_t cli_default_batch(const planc_graph *graph);
+/* The batch: what is asked for, where 0 is nothing: the header's then, else the fall-back, which it says on standard
+ * error. USAGE where another one is asked for, as `what` says, than a graph has that is of one batch size; where the
+ * header does not tell which that is, the batch is 1. */
+planc_status cli_setup_batch(const planc_graph *graph, const char *what, int64_t asked, int64_t *out);
+/* That a graph has one batch size, as one that `planc torch` has recorded without --batches: USAGE. */
+planc_status cli_refuse_batch(const planc_graph *graph, const char *what);
+/* Whether it is known how many samples a batch of a graph has. */
+bool cli_knows_batch(const planc_graph *graph, int64_t batch);
+enum { CLI_BATCH_TEXT = 32 };
+/* "batch 64", or "its own batch". */
+const char *cli_batch_format(const planc_graph *graph, int64_t batch, char buffer[CLI_BATCH_TEXT]);
+/* Member "batch": null where it is not known. */
+void cli_report_batch(cJSON *object, const planc_graph *graph, int64_t batch);
 /* Whether a profile is of a graph, and how many of its ops it lists: says on standard error when it was made for
  * another. */
 planc_profile_of cli_note_graph(const char *path, const planc_profile *profile, const planc_graph *graph,

@@ -34,7 +34,10 @@ static planc_status run(const prog_arguments *arguments) {
 
 static planc_status bound_graph(const prog_arguments *arguments, const cli_setup *setup, int64_t effort) {
   planc_bound bound;
-  PLANC_TRY(planc_bound_make(&setup->problem, (int32_t)effort, &bound));
+  planc_status status = planc_bound_make(&setup->problem, (int32_t)effort, &bound);
+  if (planc_status_code(status) == PLANC_INFEASIBLE)
+    cli_note_reserved(planc_profile_device(setup->problem.job.profile));
+  PLANC_TRY(status);
   if (prog_option_given(arguments, "json")) return print_json(&setup->problem, effort, &bound);
   print(&setup->problem, &bound);
   return NULL;
@@ -46,19 +49,26 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 }
 
 static void print(const planc_problem *problem, const planc_bound *bound) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], place[PL_PLACE_TEXT];
-  prog_print_line(stdout, "%s: batch %lld in %d round%s of %lld, budget %s", problem->job.graph->name,
-                  (long long)problem->job.batch, bound->n_rounds, bound->n_rounds == 1 ? "" : "s",
-                  (long long)bound->sub_batch, pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], place[PL_PLACE_TEXT], batch[CLI_BATCH_TEXT];
+  char rounds[64] = "";
+  if (cli_knows_batch(problem->job.graph, problem->job.batch))
+    snprintf(rounds, sizeof rounds, " in %d round%s of %lld", bound->n_rounds, bound->n_rounds == 1 ? "" : "s",
+             (long long)bound->sub_batch);
+  prog_print_line(stdout, "%s: %s%s, budget %s", problem->job.graph->name,
+                  cli_batch_format(problem->job.graph, problem->job.batch, batch), rounds,
+                  pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
   printf("  at least  %s an iteration, ideal %s", pl_time_format(bound->time_ns, a),
          pl_time_format(bound->ideal_ns, b));
   if (bound->ideal_ns > 0)
     printf(" (+%.1f %%)", 100.0 * (double)(bound->time_ns - bound->ideal_ns) / (double)bound->ideal_ns);
   puts("");
   printf("  a GiB     more lowers that by at most %s\n", pl_time_format(bound->gib_ns, a));
-  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s%s takes", (long long)bound->least_bytes,
+  int64_t reserved = planc_profile_device(problem->job.profile)->reserved_bytes;
+  char more[PL_SIZE_TEXT + 32] = "";
+  if (reserved > 0) snprintf(more, sizeof more, " beside %s that are reserved", pl_size_format(reserved, b));
+  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s%s takes%s", (long long)bound->least_bytes,
                   pl_size_format(bound->least_bytes, a), bound->binds,
-                  pl_op_place_by_name(problem->job.graph, bound->binds, place));
+                  pl_op_place_by_name(problem->job.graph, bound->binds, place), more);
 }
 
 static planc_status print_json(const planc_problem *problem, int64_t effort, const planc_bound *bound) {
@@ -66,7 +76,7 @@ static planc_status print_json(const planc_problem *problem, int64_t effort, con
   pl_json_add_string(object, "planc", "bound/1");
   pl_json_add_string(object, "graph", problem->job.graph->name);
   pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
-  pl_json_add_int(object, "batch", problem->job.batch);
+  cli_report_batch(object, problem->job.graph, problem->job.batch);
   pl_json_add_int(object, "rounds", bound->n_rounds);
   pl_json_add_int(object, "sub_batch", bound->sub_batch);
   pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);

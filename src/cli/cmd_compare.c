@@ -76,6 +76,8 @@ static planc_status run(const prog_arguments *arguments) {
   return prog_option_given(arguments, "budgets") ? cli_compare_frontier(arguments) : run_graph(arguments);
 }
 
+static const row *winner(const table *t);
+
 static planc_status run_graph(const prog_arguments *arguments) {
   cli_setup setup = {0};
   table t = {.problem = &setup.problem,
@@ -83,10 +85,13 @@ static planc_status run_graph(const prog_arguments *arguments) {
              .no_least = prog_option_given(arguments, "no-least")};
   planc_status status = make_rows(arguments, &t);
   if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status && t.max_batch && !planc_graph_has_samples(setup.graph))
+    status = cli_refuse_batch(setup.graph, "--max-batch");
   if (!status) status = find_vanilla(&t);
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
   prog_progress_end(stderr);
   if (!status) status = require_supported(&t);
+  if (!status && !winner(&t)) cli_note_reserved(planc_profile_device(setup.problem.job.profile));
   if (!status) status = prog_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
   free_rows(&t);
   cli_setup_free(&setup);
@@ -292,7 +297,7 @@ static planc_status print_json(const table *t) {
   pl_json_add_string(object, "planc", "compare/1");
   pl_json_add_string(object, "graph", problem->job.graph->name);
   pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
-  pl_json_add_int(object, "batch", whole_batch(t, problem->job.batch));
+  cli_report_batch(object, problem->job.graph, whole_batch(t, problem->job.batch));
   pl_json_add_int(object, "gpus", problem->terms.gpus);
   pl_json_add_bool(object, "shared_link", problem->terms.shared_link);
   pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
@@ -318,8 +323,9 @@ static const char *largest_text(const table *t, const row *r, char buffer[PL_SIZ
 static void print_metrics(const row *r);
 
 static planc_status print_table(const table *t) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  printf("%s, batch %lld on ", t->problem->job.graph->name, (long long)whole_batch(t, t->problem->job.batch));
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], batch[CLI_BATCH_TEXT];
+  printf("%s, %s on ", t->problem->job.graph->name,
+         cli_batch_format(t->problem->job.graph, whole_batch(t, t->problem->job.batch), batch));
   if (t->problem->terms.gpus > 1) printf("%d GPUs of ", t->problem->terms.gpus);
   printf("%s%s, budget %s\n", planc_profile_device(t->problem->job.profile)->name,
          t->problem->terms.gpus > 1 && t->problem->terms.shared_link ? " with one link" : "",

@@ -261,9 +261,10 @@ static planc_status read_problem(predicting *p) {
 static planc_status choose_batches(predicting *p) {
   int64_t batch;
   PLANC_TRY(prog_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
-  if (!batch) batch = cli_default_batch(p->graph);
+  PLANC_TRY(cli_setup_batch(p->graph, "--batch", batch, &batch));
   p->options.batches = p->batches;
-  for (int64_t b = 1; b < batch; b *= 2) p->batches[p->options.n_batches++] = b;
+  for (int64_t b = planc_graph_has_samples(p->graph) ? 1 : batch; b < batch; b *= 2)
+    p->batches[p->options.n_batches++] = b;
   p->batches[p->options.n_batches++] = batch;
   return NULL;
 }
@@ -284,7 +285,7 @@ static planc_status predict_and_write(predicting *p) {
 static planc_status report_prediction(const predicting *p, const char *output) {
   const planc_predicted_costs *of = p->costs;
   int64_t batch = of->batches[of->n_batches - 1];
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[CLI_BATCH_TEXT];
   if (strcmp(output, "-") == 0) return NULL;
   if (prog_option_given(p->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
@@ -293,7 +294,7 @@ static planc_status report_prediction(const predicting *p, const char *output) {
     pl_json_add_int(object, "ops", p->graph->n_ops);
     pl_json_add_int(object, "modelled", of->n_modelled);
     pl_json_add_int(object, "load_ppm", of->load_ppm);
-    pl_json_add_int(object, "batch", batch);
+    cli_report_batch(object, p->graph, batch);
     pl_json_add_int(object, "compute_ns", total_ns(of));
     pl_json_add_int(object, "predict_ns", p->took_ns);
     return prog_print_json(stdout, object);
@@ -301,7 +302,8 @@ static planc_status report_prediction(const predicting *p, const char *output) {
   prog_print_text(stdout, output);
   printf(": %d ops on %s, %d of them by its model, predicted in %s\n", p->graph->n_ops,
          planc_profile_device(p->device)->name, of->n_modelled, pl_time_format(p->took_ns, a));
-  printf("  compute   %s at batch %" PRId64 ", with the fastest algorithms\n", pl_time_format(total_ns(of), b), batch);
+  printf("  compute   %s at %s, with the fastest algorithms\n", pl_time_format(total_ns(of), b),
+         cli_batch_format(p->graph, batch, c));
   return NULL;
 }
 

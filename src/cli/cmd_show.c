@@ -76,6 +76,7 @@ static void print_needs(const char *what, const needs *n, const planc_graph *gra
 static planc_status show_graph(const prog_arguments *arguments, const planc_graph *graph) {
   int64_t batch;
   PLANC_TRY(prog_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
+  if (prog_option_given(arguments, "batch")) PLANC_TRY(cli_setup_batch(graph, "--batch", batch, &batch));
   planc_graph *train = NULL;
   planc_status status = NULL;
   if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
@@ -88,6 +89,7 @@ static planc_status show_graph(const prog_arguments *arguments, const planc_grap
 
 static planc_status show_graph_as(const planc_graph *graph, const planc_graph *train, int64_t batch, bool json) {
   needs own, training;
+  char text[CLI_BATCH_TEXT];
   PLANC_TRY(find_needs(graph, batch, &own));
   if (train) PLANC_TRY(find_needs(train, batch, &training));
   totals t = count(graph, batch);
@@ -95,7 +97,7 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
     cJSON *object = cJSON_CreateObject();
     pl_json_add_string(object, "planc", "show/1");
     pl_json_add_string(object, "graph", graph->name);
-    pl_json_add_int(object, "batch", batch);
+    cli_report_batch(object, graph, batch);
     pl_json_add_int(object, "ops", graph->n_ops);
     pl_json_add_int(object, "storages", graph->n_storages);
     pl_json_add_int(object, "parameters", t.parameters);
@@ -109,8 +111,8 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
   if (graph->origin) prog_print_line(stdout, "origin: %s", graph->origin);
   for (int32_t phase = 0; phase < 3; phase++) {
     if (!t.ops[phase]) continue;
-    printf("%-9s %6lld ops, %.3f GFLOP at batch %lld\n", planc_phase_name((planc_phase)phase), (long long)t.ops[phase],
-           (double)t.flops[phase] / 1e9, (long long)batch);
+    printf("%-9s %6lld ops, %.3f GFLOP at %s\n", planc_phase_name((planc_phase)phase), (long long)t.ops[phase],
+           (double)t.flops[phase] / 1e9, cli_batch_format(graph, batch, text));
   }
   printf("%d tensors in %d storages, %lld parameters%s\n", graph->n_tensors, graph->n_storages, (long long)t.parameters,
          planc_graph_is_batch_coupled(graph) ? ", batch-coupled" : "");

@@ -159,9 +159,9 @@ static void print_best(const frontier *f, int32_t budget);
 
 static planc_status print(const frontier *f) {
   const planc_problem *problem = &f->setup.problem;
-  char text[PL_SIZE_TEXT];
-  prog_print_line(stdout, "%s, batch %lld on %s", problem->job.graph->name,
-                  (long long)problem->job.batch * problem->terms.gpus,
+  char text[PL_SIZE_TEXT], batch[CLI_BATCH_TEXT];
+  prog_print_line(stdout, "%s, %s on %s", problem->job.graph->name,
+                  cli_batch_format(problem->job.graph, problem->job.batch * problem->terms.gpus, batch),
                   planc_profile_device(problem->job.profile)->name);
   printf("%-12s", "policy");
   for (int32_t b = 0; b < f->budgets.n; b++) printf(" %15s", pl_size_format(f->budgets.bytes[b], text));
@@ -190,12 +190,25 @@ static double percent_over(int64_t ns, int64_t of) {
   return of > 0 ? 100.0 * (double)(ns - of) / (double)of : 0.0;
 }
 
+enum { RESERVED_TEXT = PL_SIZE_TEXT + 64 };
+
+/* Of a budget that is too small, that it is for what is reserved as well; empty where nothing is. */
+static const char *reserved_format(const frontier *f, int64_t budget, char buffer[RESERVED_TEXT]) {
+  const planc_device *device = planc_profile_device(f->setup.problem.job.profile);
+  char text[PL_SIZE_TEXT];
+  if (device->reserved_bytes == 0) return "";
+  snprintf(buffer, RESERVED_TEXT,
+           device->reserved_bytes > budget ? ", less than the %s reserved" : ", %s of it are reserved",
+           pl_size_format(device->reserved_bytes, text));
+  return buffer;
+}
+
 static void print_best(const frontier *f, int32_t budget) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[RESERVED_TEXT];
   int32_t with = fastest_budget(f, budget);
   printf("%12s  ", pl_size_format(f->budgets.bytes[budget], a));
   if (with < 0) {
-    printf("no policy of these fits\n");
+    printf("no policy of these fits%s\n", reserved_format(f, f->budgets.bytes[budget], c));
     return;
   }
   int32_t best = fastest(f, with);
@@ -220,7 +233,7 @@ static planc_status print_json(const frontier *f) {
   pl_json_add_string(object, "planc", "compare-budgets/1");
   pl_json_add_string(object, "graph", problem->job.graph->name);
   pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
-  pl_json_add_int(object, "batch", problem->job.batch * problem->terms.gpus);
+  cli_report_batch(object, problem->job.graph, problem->job.batch * problem->terms.gpus);
   pl_json_add_int(object, "gpus", problem->terms.gpus);
   cJSON *array = pl_json_add_array(object, "budgets");
   for (int32_t b = 0; b < f->budgets.n; b++) report_budget(f, b, array);

@@ -300,7 +300,7 @@ static void report_jobs(const mix_table *t, cJSON *object) {
     cJSON *job = pl_json_add_object(array, NULL);
     if (t->mix->names && t->mix->names[j]) pl_json_add_string(job, "name", t->mix->names[j]);
     pl_json_add_string(job, "graph", t->mix->jobs[j].graph->name);
-    pl_json_add_int(job, "batch", t->mix->jobs[j].batch);
+    cli_report_batch(job, t->mix->jobs[j].graph, t->mix->jobs[j].batch);
     pl_json_add_known(job, "deadline_ns", t->mix->deadlines_ns[j] > 0, t->mix->deadlines_ns[j]);
     report_alone(t, "alone_ns", t->shares[j].alone_ns, "alone_policy", t->shares[j].alone_policy, job);
     report_alone(t, "whole_ns", t->shares[j].whole_ns, "whole_policy", t->shares[j].whole_policy, job);
@@ -387,11 +387,11 @@ static void print_compared(const mix_table *t) {
 
 static void print_job(const mix_table *t, int32_t j) {
   const planc_mix_share *share = &t->shares[j];
-  char text[PL_SIZE_TEXT];
+  char text[PL_SIZE_TEXT], batch[CLI_BATCH_TEXT];
   printf("  job %d: ", j);
   if (t->mix->names && t->mix->names[j]) printf("%s, ", t->mix->names[j]);
   prog_print_text(stdout, t->mix->jobs[j].graph->name);
-  printf(", batch %lld", (long long)t->mix->jobs[j].batch);
+  printf(", %s", cli_batch_format(t->mix->jobs[j].graph, t->mix->jobs[j].batch, batch));
   if (!t->misfit)
     printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
            pl_time_format(share->alone_ns, text), share->alone_policy);

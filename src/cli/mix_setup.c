@@ -263,7 +263,7 @@ static planc_status read_profile(const prog_arguments *arguments, cli_mix *mix, 
   }
   PLANC_TRY(measured ? cli_setup_measured(measured, own->graph, &mix->profiles[job])
                      : read_device(arguments, mix, &mix->profiles[job]));
-  PLANC_TRY(cli_setup_launch(arguments, mix->profiles[job]));
+  PLANC_TRY(cli_setup_instead(arguments, mix->profiles[job]));
   own->profile = mix->profiles[job];
   return NULL;
 }
@@ -274,9 +274,9 @@ static planc_status read_job(const prog_arguments *arguments, const planc_worklo
   PLANC_TRY(read_graph(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
-  int64_t batch = mix->operands[job].batch;
-  mix->jobs[job].batch = batch > 0 ? batch : cli_default_batch(mix->jobs[job].graph);
-  return NULL;
+  char what[CLI_BATCH_TEXT];
+  snprintf(what, sizeof what, "job %d: batch %lld", job, (long long)mix->operands[job].batch);
+  return cli_setup_batch(mix->jobs[job].graph, what, mix->operands[job].batch, &mix->jobs[job].batch);
 }
 
 /* The optimizer that is asked for, for a graph that takes one: not one for inference, or with backward ops. */

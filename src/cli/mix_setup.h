@@ -41,6 +41,7 @@ typedef struct cli_mix {
   {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                  \
       {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},  \
       {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                               \
+      {"reserved", 0, "SIZE", "device memory that contexts and libraries take (default: the profile's)"},        \
       {"budget", 'm', "SIZE",                                                                                    \
        "device memory of all jobs, reserved bytes included (default: the device's, or what is lent of it)"},     \
       {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},           \

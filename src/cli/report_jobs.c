@@ -38,8 +38,9 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
   const planc_job *job = cli_only_job(plan);
   int32_t replicas = planc_plan_replicas(plan);
   int64_t gpus = (int64_t)planc_plan_gpus(plan) * replicas;
+  char batch[CLI_BATCH_TEXT];
   if (job) {
-    printf("batch %lld", (long long)planc_job_whole_batch(job));
+    fputs(cli_batch_format(job->graph, planc_job_whole_batch(job), batch), stdout);
   } else {
     printf("%d jobs", plan->n_jobs);
   }
@@ -52,16 +53,16 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
 static void print_rounds(const planc_plan *plan, int32_t j, bool sizes) {
   const planc_job *job = &plan->jobs[j];
   printf(" in %d round%s", job->n_rounds, job->n_rounds == 1 ? "" : "s");
-  if (sizes) printf(" of %lld", (long long)job->rounds[0]);
+  if (sizes && cli_knows_batch(job->graph, planc_job_whole_batch(job))) printf(" of %lld", (long long)job->rounds[0]);
   if (cli_runs_side_by_side(plan, j)) printf(" side by side");
 }
 
 static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted, bool has_ideal) {
   const planc_job *job = &plan->jobs[j];
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT], d[CLI_BATCH_TEXT];
   if (job->name) printf("%s, ", job->name);
   prog_print_text(stdout, job->graph->name);
-  printf(", batch %lld", (long long)planc_job_whole_batch(job));
+  printf(", %s", cli_batch_format(job->graph, planc_job_whole_batch(job), d));
   print_rounds(plan, j, true);
   printf(", %d iteration%s", job->iterations, job->iterations == 1 ? "" : "s");
   if (job->priority > 0) printf(", priority %d", job->priority);
@@ -141,7 +142,11 @@ void cli_print_explanation(const char *before, const char *explanation) {
 
 void cli_report_work(const planc_plan *plan, cJSON *object) {
   const planc_job *job = cli_only_job(plan);
-  pl_json_add_known(object, "batch", job, job ? planc_job_whole_batch(job) : 0);
+  if (job) {
+    cli_report_batch(object, job->graph, planc_job_whole_batch(job));
+  } else {
+    pl_json_add_null(object, "batch");
+  }
   pl_json_add_int(object, "gpus", (int64_t)planc_plan_gpus(plan) * planc_plan_replicas(plan));
   pl_json_add_bool(object, "shared_link", cli_shares_link(plan));
   pl_json_add_known(object, "rounds", job, job ? job->n_rounds : 0);
@@ -153,7 +158,7 @@ static cJSON *job_json(const planc_job *job, const planc_job_predictions *predic
   cJSON *object = cJSON_CreateObject();
   if (job->name) pl_json_add_string(object, "name", job->name);
   pl_json_add_string(object, "graph", job->graph->name);
-  pl_json_add_int(object, "batch", planc_job_whole_batch(job));
+  cli_report_batch(object, job->graph, planc_job_whole_batch(job));
   pl_json_add_int(object, "rounds", job->n_rounds);
   pl_json_add_int(object, "sub_batch", job->rounds[0]);
   pl_json_add_int(object, "iterations", job->iterations);

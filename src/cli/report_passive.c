@@ -81,7 +81,7 @@ static planc_status print_json(const answer *a) {
   pl_json_add_string(object, "planc", "simulate-passive/1");
   pl_json_add_string(object, "graph", problem->job.graph->name);
   pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
-  pl_json_add_int(object, "batch", problem->job.batch);
+  cli_report_batch(object, problem->job.graph, problem->job.batch);
   pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
   pl_json_add_int(object, "peak_bytes", a->passive.peak_bytes);
   pl_json_add_int(object, "host_peak_bytes", a->passive.host_peak_bytes);
@@ -101,12 +101,13 @@ static const char *share_format(int64_t part_ns, const planc_passive_iteration *
 static void print_moves(const char *what, const planc_passive_iteration *i);
 
 static planc_status print_text(const answer *a) {
-  char texts[3][PL_SIZE_TEXT];
+  char texts[3][PL_SIZE_TEXT], batch[CLI_BATCH_TEXT];
   const planc_problem *problem = a->problem;
   const planc_passive *p = &a->passive;
   const planc_passive_iteration *first = &p->first, *steady = &p->steady;
-  printf("%s, passive swapping on %s, batch %lld under %s\n", problem->job.graph->name,
-         planc_profile_device(problem->job.profile)->name, (long long)problem->job.batch,
+  printf("%s, passive swapping on %s, %s under %s\n", problem->job.graph->name,
+         planc_profile_device(problem->job.profile)->name,
+         cli_batch_format(problem->job.graph, problem->job.batch, batch),
          pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], texts[0]));
   printf("%-14s %14s %21s\n", "", "first", "steady");
   print_times(a, "iteration", first->time_ns, steady->time_ns);

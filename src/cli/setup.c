@@ -89,11 +89,23 @@ planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_g
   return cli_setup_device(arguments, device, out);
 }
 
-planc_status cli_setup_launch(const prog_arguments *arguments, planc_profile *profile) {
-  int64_t ns;
+planc_status cli_setup_instead(const prog_arguments *arguments, planc_profile *profile) {
+  int64_t ns, bytes;
   PLANC_TRY(prog_option_time(arguments, "launch", -1, &ns));
-  if (ns < 0) return NULL;
-  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", prog_option_value(arguments, "launch"));
+  if (ns >= 0)
+    PLANC_TRY(
+        planc_context(planc_profile_set_launch(profile, ns), "--launch %s", prog_option_value(arguments, "launch")));
+  PLANC_TRY(prog_option_size(arguments, "reserved", -1, &bytes));
+  if (bytes < 0) return NULL;
+  return planc_context(planc_profile_set_reserved(profile, bytes), "--reserved %s",
+                       prog_option_value(arguments, "reserved"));
+}
+
+void cli_note_reserved(const planc_device *device) {
+  char text[PL_SIZE_TEXT];
+  if (device->reserved_bytes > 0)
+    cli_note("%s are reserved on device %s beside any plan; --reserved states another size",
+             pl_size_format(device->reserved_bytes, text), device->name);
 }
 
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user) {
@@ -106,16 +118,43 @@ planc_status cli_each_name(const char *names, planc_status (*take)(void *user, c
   return status;
 }
 
-int64_t cli_default_batch(const planc_graph *graph) {
-  int64_t batch = graph->batch ? graph->batch : FALLBACK_BATCH;
-  cli_note("batch %lld (%s)", (long long)batch, graph->batch ? "the graph's header" : "the fall-back");
-  return batch;
+planc_status cli_setup_batch(const planc_graph *graph, const char *what, int64_t asked, int64_t *out) {
+  bool has_samples = planc_graph_has_samples(graph);
+  if (asked && !has_samples && asked != graph->batch) return cli_refuse_batch(graph, what);
+  *out = asked ? asked : graph->batch ? graph->batch : has_samples ? FALLBACK_BATCH : 1;
+  if (!asked && (has_samples || graph->batch))
+    cli_note("batch %lld (%s)", (long long)*out, graph->batch ? "the graph's header" : "the fall-back");
+  return NULL;
+}
+
+planc_status cli_refuse_batch(const planc_graph *graph, const char *what) {
+  char its[CLI_BATCH_TEXT + 4] = "";
+  if (graph->batch) snprintf(its, sizeof its, ", %lld", (long long)graph->batch);
+  return planc_error(
+      PLANC_USAGE,
+      "%s: graph %s is of one batch size%s, as no size in it depends on N; planc torch --batches records a "
+      "step at several, for a graph of all batches",
+      what, graph->name, its);
+}
+
+bool cli_knows_batch(const planc_graph *graph, int64_t batch) {
+  return batch > 1 || graph->batch || planc_graph_has_samples(graph);
+}
+
+const char *cli_batch_format(const planc_graph *graph, int64_t batch, char buffer[CLI_BATCH_TEXT]) {
+  if (!cli_knows_batch(graph, batch)) return "its own batch";
+  snprintf(buffer, CLI_BATCH_TEXT, "batch %lld", (long long)batch);
+  return buffer;
+}
+
+void cli_report_batch(cJSON *object, const planc_graph *graph, int64_t batch) {
+  pl_json_add_known(object, "batch", cli_knows_batch(graph, batch), batch);
 }
 
 static planc_status read_profile(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = prog_option_value(arguments, "profile");
   PLANC_TRY(measured ? cli_setup_measured(measured, graph, out) : cli_setup_device_for(arguments, graph, out));
-  return cli_setup_launch(arguments, *out);
+  return cli_setup_instead(arguments, *out);
 }
 
 /* How policies allocate that do so as they go. */
@@ -278,7 +317,12 @@ static planc_status read_options(const prog_arguments *arguments, planc_problem 
 
 /* The batch becomes that of each GPU. */
 static planc_status set_batch(planc_problem *problem) {
-  if (!problem->job.batch) problem->job.batch = cli_default_batch(problem->job.graph);
+  PLANC_TRY(cli_setup_batch(problem->job.graph, "--batch", problem->job.batch, &problem->job.batch));
+  if (!planc_graph_has_samples(problem->job.graph)) {
+    bool splits = problem->job.sub_batch > 0 && problem->job.sub_batch != problem->job.batch;
+    if (splits) return cli_refuse_batch(problem->job.graph, "--sub-batch");
+    if (problem->terms.gpus > 1) return cli_refuse_batch(problem->job.graph, "--gpus");
+  }
   if (problem->job.batch % problem->terms.gpus != 0)
     return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->job.batch,
                        problem->terms.gpus);

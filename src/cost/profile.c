@@ -235,6 +235,14 @@ planc_status planc_profile_set_launch(planc_profile *profile, int64_t launch_ns)
   return NULL;
 }
 
+planc_status planc_profile_set_reserved(planc_profile *profile, int64_t bytes) {
+  if (bytes < 0 || bytes > profile->device.memory_bytes)
+    return planc_error(PLANC_USAGE, "device %s has %lld bytes", profile->device.name,
+                       (long long)profile->device.memory_bytes);
+  profile->device.reserved_bytes = bytes;
+  return NULL;
+}
+
 int64_t planc_profile_code(const planc_profile *profile, const char *algorithm) {
   const pl_labelled *found = pl_labels_find(&profile->code, algorithm);
   return found ? found->value : 0;

@@ -56,6 +56,18 @@ bool planc_graph_has_backward(const planc_graph *graph) {
   return false;
 }
 
+static bool op_has_samples(const planc_op *op) {
+  return op->flops.per_sample || op->traffic.per_sample || op->workspace.per_sample;
+}
+
+bool planc_graph_has_samples(const planc_graph *graph) {
+  for (int32_t i = 0; i < graph->n_tensors; i++)
+    if (graph->tensors[i].bytes.per_sample || graph->tensors[i].offset.per_sample) return true;
+  for (int32_t i = 0; i < graph->n_ops; i++)
+    if (op_has_samples(&graph->ops[i])) return true;
+  return false;
+}
+
 bool planc_graph_is_batch_coupled(const planc_graph *graph) {
   for (int32_t i = 0; i < graph->n_ops; i++) {
     if (graph->ops[i].flags & PLANC_OP_BATCH_COUPLED) return true;

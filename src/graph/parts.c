@@ -40,6 +40,8 @@ static planc_status check_views(const parts *p);
 
 planc_status pl_parts_check(pl_arena *arena, const planc_graph *graph) {
   parts p = {.graph = graph};
+  if (!planc_graph_has_samples(graph))
+    return planc_error(PLANC_BAD_INPUT, "no size in it depends on N, so that each part would be all of the batch");
   PLANC_TRY(find_views(arena, &p));
   for (int32_t o = 0; o < graph->n_ops && graph->ops[o].phase != PLANC_PHASE_optimizer; o++)
     PLANC_TRY(planc_context(check_op(&p, &graph->ops[o]), "op %s", graph->ops[o].name));

@@ -7,9 +7,10 @@
 #include "planc/graph.h"
 #include "util/arena.h"
 
-/* BAD_INPUT where an op of planc's own types would compute something else, or see other samples, and where the loss
- * would not add up. Of foreign types only the graph knows what they do, and says it by flags; ops that say that they
- * couple samples are not looked at. What both make is taken to add up. */
+/* BAD_INPUT where the graph is of one batch size, which has no parts, where an op of planc's own types would compute
+ * something else, or see other samples, and where the loss would not add up. Of foreign types only the graph knows what
+ * they do, and says it by flags; ops that say that they couple samples are not looked at. What both make is taken to
+ * add up. */
 planc_status pl_parts_check(pl_arena *arena, const planc_graph *graph);
 
 #endif

@@ -168,6 +168,24 @@ class BatchesTest(unittest.TestCase):
         self.assertEqual(of_norms, {"optimizer"}, "runs once for all rounds")
         self.assertEqual(phases["aten.gelu_backward"], "backward")
 
+    def test_a_graph_of_one_batch_is_planned_at_no_other(self):
+        """What is recorded does not tell how many samples there are."""
+        made = MADE["sgd"]()
+        graph_at(made, 8).write(os.path.join(self.folder, "one.yaml"))
+        of_all = BatchGraph([graph_at(made, batch) for batch in BATCHES], BATCHES)
+        of_all.write(os.path.join(self.folder, "all.yaml"))
+        common = "--device", os.path.join(ROOT, "profiles", "h100.json"), "--policies", "none", "--no-least", "--json"
+        for given, one, other in ((("--batch", 8), 2, 0), (("--max-batch",), 2, 0), ((), 0, 0)):
+            for name, expected in (("one", one), ("all", other)):
+                done = planc("compare", os.path.join(self.folder, f"{name}.yaml"), *given, *common)
+                self.assertEqual(done.returncode, expected, done.stderr)
+                if expected:
+                    self.assertIn(f"{given[0]}: graph step is of one batch size, as no size in it depends on N; planc torch "
+                                  "--batches records", done.stderr)
+                else:
+                    self.assertEqual(json.loads(done.stdout)["batch"], 8 if given[:1] == ("--batch",) else
+                                     BATCHES[0] if name == "all" else None)
+
     def test_what_has_no_law_is_refused(self):
         def pairs(model, x):
             y = model(x)

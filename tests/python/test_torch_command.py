@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -61,10 +62,13 @@ class CommandTest(unittest.TestCase):
             "arguments": ("small.py:68: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
                           "--example", "example_that_raises"),
             "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
+            **{f"an empty {name}": (f"{name}: no value is given", 2, f"{SMALL}:step", name, "")
+               for name in ("--budget", "--host-budget", "--effort", "--graph", "--example")},
+            "an empty budget behind =": ("--budget: no value is given", 2, f"{SMALL}:step", "--budget="),
             "no share": ("a percentage above 0, not 0%", 2, f"{SMALL}:step", "--budget", "0%"),
             "no size": ("--budget: much is not a size", 2, f"{SMALL}:step", "--budget", "much"),
             "too little": ("planc torch: no plan fits", 1, f"{SMALL}:step", "--budget", "1%"),
-            "too little, what would do": ("% of what the step takes as it is", 1, f"{SMALL}:step", "--budget", "1%"),
+            "too little, what would do": (" % of what the step takes as it is", 1, f"{SMALL}:step", "--budget", "1%"),
         }
         device = os.path.join(ROOT, "profiles/h100.json")
         for name, (sentence, code, *arguments) in wrong.items():
@@ -94,6 +98,7 @@ class CommandTest(unittest.TestCase):
     def test_what_planc_itself_refuses(self):
         wrong = {
             "step": ("small.py: FILE.py:STEP is expected", 2, "small.py"),
+            "an empty budget": ("--budget: no value is given", 2, f"{SMALL}:step", "--budget", ""),
             "no device": ("no description of device nowhere", 3, f"{SMALL}:step", "--device", "nowhere"),
             "two devices": ("give either --device or --profile", 2, f"{SMALL}:step", "--profile", "a.json", "--device", "h100"),
             "standard output": ("the plan goes to a file", 2, f"{SMALL}:step", "-o", "-"),
@@ -141,6 +146,25 @@ class CommandTest(unittest.TestCase):
         simulated = json.loads(self.planc("simulate", "small.plan", "--json").stdout)
         self.assertEqual(simulated["iteration_ns"] if "iteration_ns" in simulated else simulated["period_ns"],
                          taken["iteration_ns"])
+
+    def test_the_table_can_be_had_again_of_the_graph(self):
+        asked = "torch", f"{SMALL}:step", "--budget", "80%", "--graph", "small.yaml"
+        told, done = json.loads(self.planc(*asked, "--json").stdout), self.planc(*asked)
+        words = shlex.split(done.stdout.splitlines()[-1].removesuffix(" compares them again"))
+        self.assertEqual(words[0], "planc")
+        self.assertEqual(words[words.index("--reserved") + 1], str(told["reserved_bytes"] + told["outside_bytes"]))
+        rows = {row["policy"]: row for row in json.loads(self.planc(*words[1:], "--json").stdout)["rows"]}
+        for row in told["policies"]:
+            self.assertEqual({key: rows[row["policy"]][key] for key in row}, row)
+        self.assertNotIn("compares them again", self.planc(*asked[:-2]).stdout)
+
+    def test_the_share_that_is_said_to_do_does(self):
+        for step in (f"{SMALL}:step", os.path.join(EXAMPLES, "unet.py:step")):
+            refused = self.planc("torch", step, "--budget", "1%")
+            self.assertEqual(refused.returncode, 1, refused.stderr)
+            share = re.search(r"is [0-9.]+ \w+, (\d+) % of what the step takes as it is", refused.stderr)[1]
+            done = self.planc("torch", step, "--budget", f"{share}%")
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     @unittest.skipIf(torch.cuda.is_available(), "skipped: here is a GPU")
     def test_a_step_for_a_gpu_that_is_not_there_is_told_how_to_be_recorded(self):

@@ -65,6 +65,11 @@ def load_optimizer(run, args):
     run.made.optimizer.load_state_dict(copy.deepcopy(run.made.optimizer.state_dict()))
 
 
+def load_optimizer_beside(run, args):
+    run.kept_state = dict(run.made.optimizer.state)
+    load_optimizer(run, args)
+
+
 def load_model(run, args):
     run.made.model.load_state_dict(copy.deepcopy(run.made.model.state_dict()))
 
@@ -275,12 +280,13 @@ DIFFERENCES = {
     "values read": (hooked(lambda module, x, y: y.tolist() and None), 1, "tolist"),
     "an array": (hooked(lambda module, x, y: y.detach().numpy().sum() and None), 1, "numpy"),
     "printing": (hooked(lambda module, x, y: str(y) and None), 1, ""),
-    "weights that moved": (once(clone_data), 1, "another tensor"),
+    "weights that moved": (once(clone_data), 0, ""),
     "a new module that nothing trains": (once(new_head), 2, "another tensor than 11.bias"),
-    "a new buffer": (once(new_buffer), 1, "another tensor than 1.running_mean"),
-    "another optimizer's state": (once(load_optimizer), 1, "another tensor"),
+    "a new buffer": (once(new_buffer), 0, ""),
+    "another optimizer's state": (once(load_optimizer), 0, ""),
+    "another optimizer's state beside the one before": (once(load_optimizer_beside), 1, "which its user has as well"),
     "loaded weights": (once(load_model), 0, ""),
-    "no optimizer's state": (once(forget_state), 1, "aten.zeros_like"),
+    "no optimizer's state": (once(forget_state), 0, ""),
     "a frozen weight": (once(freeze, unfreeze), 1, ""),
     "a gradient's hook": (once(watch_gradient, unwatch), 1, "aten.mul.Tensor"),
     "an array in a backward pass": (once(read_gradient, unwatch), 1, "numpy"),
@@ -307,7 +313,7 @@ DIFFERENCES = {
     "a thread in the step": (swapped(lambda made, recorded, *args: in_a_thread(recorded, *args)), 1, "starts a thread"),
     "another thread": (once(from_a_thread, from_this_one), 0, ""),
     "itself": (once(within_itself), 1, "another followed step"),
-    "weights with channels innermost": (once(channels_last, channels_first), 1, "another tensor than 0.weight"),
+    "weights with channels innermost": (once(channels_last, channels_first), 1, "aten.clone(f32[4,32,8,8])"),
     "a picture with channels innermost": (once(picture_channels_last), 1, "aten.clone(f32[4,32,8,8])"),
     "a new weight that nothing trains": (once(new_weight), 2, "another tensor than 11.weight"),
     "a new group of parameters": (once(new_group), 1, "another tensor than 11.bias"),

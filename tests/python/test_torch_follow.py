@@ -123,6 +123,15 @@ def evaluate(run):
     return [result.clone()]
 
 
+def inferring(look):
+    """Does so in inference mode, of which nothing is that others get."""
+    def within(run):
+        with torch.inference_mode():
+            found = look(run)
+        return [tensor.clone() for tensor in found]
+    return within
+
+
 def arrays(run):
     """Arrays of a weight and of what the optimizer keeps share their memory, which has to stay where it is."""
     if not hasattr(run, "arrays"):
@@ -142,6 +151,9 @@ BETWEEN = {
     "one of the optimizer": lambda run: saved(run.made.optimizer.state_dict()),
     "a copy of the model": lambda run: tensors_of(list(copy.deepcopy(run.made.model).parameters())),
     "an evaluation": evaluate,
+    "an evaluation in inference mode": inferring(evaluate),
+    "a checkpoint in inference mode": inferring(lambda run: saved([run.made.model.state_dict(), run.made.optimizer.state_dict()])),
+    "weights changed in inference mode": inferring(decay),
     "gradients": lambda run: tensors_of([p.grad for p in parameters(run)]),
     "numbers": lambda run: [torch.tensor(parameters(run)[1].tolist()), torch.tensor(float(parameters(run)[1][0]))],
     "arrays": arrays,
@@ -174,6 +186,39 @@ class BetweenTest(FollowTest):
                 self.assert_same(ours, Run(cnn, None, between), name)
                 self.assertEqual(ours.told, [], name)
                 self.assertGreater(min(away), 0, f"{name}: the plan leaves it on the device")
+
+    def test_what_persists_may_be_replaced_between_steps(self):
+        """As by an optimizer that loads its state, whose steps go on with what is new. Nothing of the plan's is lost by it, but
+        where the user keeps what was there before: of that he is told."""
+        def loading(keeps):
+            def between(run, i, args):
+                optimizer = run.made.optimizer
+                if i == 2:
+                    run.file = io.BytesIO()
+                    torch.save([run.made.model.state_dict(), optimizer.state_dict()], run.file)
+                if i == 4:
+                    run.old = [t for state in optimizer.state.values() for t in state.values()] if keeps else []
+                    run.file.seek(0)
+                    model, state = torch.load(run.file)
+                    run.made.model.load_state_dict(model)
+                    optimizer.load_state_dict(state)
+                if i == 5 and not keeps:
+                    for p in parameters(run):
+                        p.data = p.data * 0.5
+                return args
+            return between
+
+        for make in (cnn, gpt):
+            recorded = self.record(make)
+            for keeps in (False, True):
+                plain = Run(make, None, loading(keeps), 7)
+                for policy in ("auto", "naive"):
+                    with self.subTest(make.__name__, policy=policy, keeps=keeps):
+                        ours = Run(make, recorded.planned(policy, recorded.least(policy))[0], loading(keeps), 7)
+                        self.assert_same(ours, plain, make.__name__)
+                        self.assertEqual(ours.counts["left"], int(keeps), ours.told)
+                        self.assertEqual(len(ours.told), int(keeps))
+                        self.assertTrue(all("which its user has as well: who replaces" in told for told in ours.told), ours.told)
 
     def test_of_many_shapes_at_one_call_two_are_warned_of(self):
         recorded = self.record(cnn)
@@ -275,8 +320,26 @@ def lazily_scaled():
     return SimpleNamespace(**{**vars(made), "step": step})
 
 
+def taught_in_inference_mode():
+    """By a model with statistics that the mode updates, and what is made there goes into what is differentiated."""
+    made = small(lambda model, x: (model(x).square().mean(),))()
+    teacher = nn.Sequential(nn.Linear(32, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 64), nn.Dropout(0.5), nn.Linear(64, 64))
+    made.more = list(teacher.state_dict().values())
+
+    def step(x):
+        with torch.inference_mode():
+            wanted = teacher(x).softmax(-1)
+        made.optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.cross_entropy(made.model(x), wanted.clone())
+        loss.backward()
+        made.optimizer.step()
+        return loss.detach()
+
+    return SimpleNamespace(**{**vars(made), "step": step})
+
+
 HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients),
-        "what lasts made late": lazily_scaled, "a copy of the model": small(copies_weights),
+        "what lasts made late": lazily_scaled, "a teacher in inference mode": taught_in_inference_mode, "a copy of the model": small(copies_weights),
         "a tensor turned in place": small(turns_a_tensor), "another tensor's data": small(gives_data_anew)}
 
 
@@ -320,6 +383,23 @@ class HardTest(FollowTest):
                     ours = Run(make, recorded.planned(policy, recorded.least(policy))[0])
                     self.assert_same(ours, plain, name)
                     self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+
+    def test_a_step_called_in_inference_mode_ends_as_without_a_plan(self):
+        """After the same forward pass, which draws and updates statistics, with PyTorch's own error."""
+        def between(run, i, args):
+            if i == 2:
+                with self.assertRaisesRegex(RuntimeError, "does not require grad"), torch.inference_mode():
+                    run.followed(*args)
+                run.kept += [tensors_of(list(run.made.model.buffers())), [torch.get_rng_state()]]
+            return args
+
+        recorded, plain = self.record(cnn), Run(cnn, None, between)
+        for policy in ("auto", "cheap", "naive"):
+            for helped in (True, False):
+                with self.subTest(policy, helped=helped), mock.patch.object(extension, "is_wanted", helped):
+                    ours = Run(cnn, recorded.planned(policy, recorded.least(policy))[0], between)
+                    self.assert_same(ours, plain, "called in inference mode")
+                    self.assertEqual((ours.told, ours.counts["left"]), ([], 1))
 
     def test_what_hands_memory_out_is_not_recorded(self):
         def hooked(model, x):

@@ -587,13 +587,24 @@ void fake_assert_has(const fake *f, int32_t b) {
   ck_assert(planrt_follow_has(f->follow, b));
 }
 
+/* By what the framework comes to know where it is first used. */
+static planc_status replace(fake *f, int32_t b) {
+  PLANC_TRY(planrt_follow_renew(f->follow, b));
+  if (f->held[b].memory) fake_give(f, b);
+  f->held[b].known = false;
+  f->held[b].base = rand_next(&f->random);
+  return NULL;
+}
+
 planc_status fake_use_between(fake *f) {
   for (int32_t b = 0; b < f->trace->n_buffers; b++) {
     if (!fake_persists(f, b)) continue;
     holding *held = &f->held[b];
     bool may_have = !held->known || held->memory, has = planrt_follow_has(f->follow, b);
     ck_assert(f->streams ? may_have || !has : may_have == has);
+    if (rand_chance(&f->random, 15)) PLANC_TRY(replace(f, b));
     if (!rand_chance(&f->random, 40)) continue;
+    has = planrt_follow_has(f->follow, b);
     if (!has || rand_chance(&f->random, 50)) PLANC_TRY(planrt_follow_bring(f->follow, b));
     fake_assert_has(f, b);
     if (!held->known && rand_chance(&f->random, 30)) {

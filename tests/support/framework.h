@@ -70,7 +70,8 @@ planc_status fake_begin(fake *f);
 void fake_call(fake *f, int32_t call, const char *how);
 planc_status fake_leave(fake *f, int32_t next);
 planc_status fake_end(fake *f, bool left);
-/* What a user does between iterations with what persists: reads some, writes some, puts some elsewhere. */
+/* What a user does between iterations with what persists: reads some, writes some, puts some elsewhere,
+ * and has others in the place of some. */
 planc_status fake_use_between(fake *f);
 void fake_assert_has(const fake *f, int32_t b);
 

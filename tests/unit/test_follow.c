@@ -591,6 +591,9 @@ START_TEST(misuse) {
   assert_fails(planrt_follow_end(f.follow), PLANC_USAGE, "");
   assert_fails(planrt_follow_bring(f.follow, -1), PLANC_USAGE, "");
   assert_fails(planrt_follow_bring(f.follow, f.trace->n_buffers), PLANC_USAGE, "");
+  for (int32_t b = -1; b <= f.trace->n_buffers; b++)
+    if (b < 0 || b == f.trace->n_buffers || !fake_persists(&f, b))
+      assert_fails(planrt_follow_renew(f.follow, b), PLANC_USAGE, "that persists");
   ck_assert(!planrt_follow_has(f.follow, -1) && !planrt_follow_has(f.follow, f.trace->n_buffers));
   ok(planrt_follow_next(f.follow, &call));
   ck_assert_int_eq(call, -1);
@@ -598,6 +601,7 @@ START_TEST(misuse) {
     ok(fake_begin(&f));
     for (int32_t i = 0; i < n; i++) {
       assert_fails(planrt_follow_begin(f.follow), PLANC_USAGE, "");
+      assert_fails(planrt_follow_renew(f.follow, 0), PLANC_USAGE, "an iteration is under way");
       assert_fails(planrt_follow_end(f.follow), PLANC_USAGE, "");
       assert_fails(planrt_follow_done(f.follow), PLANC_USAGE, "");
       ok(planrt_follow_next(f.follow, &call));

@@ -34,6 +34,27 @@ static planc_status check(const planc_graph *graph) {
 
 #define BACKWARD ", phase: backward"
 
+START_TEST(a_graph_without_samples_has_none) {
+  static const char text[] =
+      "planc-graph: 1\nname: g\nbatch: 4\ntensors:\n  w: param f32[4]\n  y: f32[4]\n  g: grad f32[4]\nops:\n"
+      "  - {op: f, type: my.op, in: [w], out: [y]}\n  - {op: b, type: my.op, phase: backward, in: [y], out: [g]%s}\n"
+      "  - {op: u, type: sgd, phase: optimizer, in: [w, g], out: [w]}\n";
+  static const char *const laws[] = {"", ", flops: 5N", ", traffic: 9+5N", ", workspace: 5N"};
+  for (int32_t i = 0; i < (int32_t)(sizeof laws / sizeof *laws); i++) {
+    char whole[1024];
+    planc_graph *graph;
+    (void)snprintf(whole, sizeof whole, text, laws[i]);
+    ok(planc_graph_parse(whole, strlen(whole), "g", &graph));
+    planc_status status = planc_check_rounds(graph);
+    ck_assert_int_eq(status == NULL, i > 0);
+    ck_assert_int_eq(planc_graph_has_samples(graph), i > 0);
+    if (status) ck_assert_ptr_nonnull(strstr(planc_status_message(status), "no size in it depends on N"));
+    planc_status_free(status);
+    planc_graph_free(graph);
+  }
+}
+END_TEST
+
 static const struct {
   const char *tensors, *ops;
   const char *why; /* NULL: it adds up */
@@ -211,6 +232,7 @@ int main(void) {
   Suite *suite = suite_create("parts");
   TCase *all = tcase_create("parts");
   tcase_add_loop_test(all, only_what_adds_up_is_made_of_sums, 0, N_CASES);
+  tcase_add_test(all, a_graph_without_samples_has_none);
   tcase_add_test(all, one_part_is_not_judged);
   tcase_add_test(all, graphs_of_the_library_run_in_parts);
   suite_add_tcase(suite, all);

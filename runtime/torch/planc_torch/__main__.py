@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -174,23 +175,19 @@ def read_description(options):
 
 
 class Problem:
-    """The recorded graph and the device that it is planned for, as files in a folder."""
+    """The recorded graph, in a file, and how much there is of the device that it is planned for."""
 
     def __init__(self, graph, options, folder):
         self.program = options.planc
         self.graph = options.graph or os.path.join(folder, "step.yaml")
         graph.write(self.graph)
-        self.device = os.path.join(folder, "device.json")
         self.outside = graph.outside_bytes
         described = read_description(options)
         # On the processor there is no context of a device, and libraries work in what they allocate.
         self.reserved = 0 if graph.recorder.device == "cpu" else described["device"]["reserved_bytes"]
         # What the user holds beside the plan is taken of the device as what its libraries take.
-        described["device"]["reserved_bytes"] = self.reserved + self.outside
-        with open(self.device, "w", encoding="utf-8") as file:
-            json.dump(described, file)
-        kind = "--profile" if options.profile else "--device"
-        self.common = [self.graph, kind, self.device]
+        kind, path = ("--profile", options.profile) if options.profile else ("--device", options.device)
+        self.common = [self.graph, kind, path, "--reserved", self.reserved + self.outside]
         if options.host_budget:
             self.common += ["--host-budget", options.host_budget]
         plain = json.loads(self.planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
@@ -249,7 +246,7 @@ def verdict(row):
     return f"in each step the plan {' and '.join(what)}{name}"
 
 
-def show(problem, compared, graph, rows, chosen, path, is_fake):
+def show(problem, compared, graph, rows, chosen, path, effort, is_fake, is_kept):
     print(f"{graph.name}: {len(graph.calls) - 1} calls; as it is {size(problem.plain_bytes)} of device memory and "
           f"{time(problem.plain_ns)} a step on {compared['device']}")
     print(f"budget {size(compared['budget_bytes'])}{problem.share}, of which {size(problem.reserved)} are the libraries' and "
@@ -269,6 +266,9 @@ def show(problem, compared, graph, rows, chosen, path, is_fake):
     print(f"slower is than the step as it is; planc explain and planc compare count from ideal, the calls alone: "
           f"{time(problem.ideal_ns)}")
     print(f"{verdict(chosen)}: {path}")
+    if is_kept:
+        words = " ".join(shlex.quote(str(word)) for word in (*problem.common, "--budget", compared["budget_bytes"], *effort))
+        print(f"planc compare {words} compares them again")
 
 
 def refusal(problem, compared, effort, path):
@@ -282,9 +282,9 @@ def refusal(problem, compared, effort, path):
     if not beyond or min(beyond)[0] <= compared["budget_bytes"]:
         return why or "no policy has a plan"
     least, policy = min(beyond)
-    share = (least - problem.reserved) / max(problem.plain_bytes - problem.reserved, 1)
+    share = -(-100 * (least - problem.reserved) // max(problem.plain_bytes - problem.reserved, 1))  # that does, taken as --budget
     host = ", with host memory that is not limited" if "--host-budget" in problem.common else ""
-    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share:.0%} of "
+    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share} % of "
             f"what the step takes as it is{host}\n{why}")
 
 
@@ -371,6 +371,13 @@ class Words(argparse.ArgumentParser):
         raise Stop(EXIT_USAGE, message.removeprefix("argument "))
 
 
+def refuse_empty(options):
+    """An option with an empty word, as of a variable of the shell that is not set, asks for something all the same."""
+    for name, value in vars(options).items():
+        if value == "":
+            raise Stop(EXIT_USAGE, f"--{name.replace('_', '-')}: no value is given")
+
+
 def main(arguments=None):
     parser = Words(prog=PROGRAM, add_help=False, allow_abbrev=False)
     parser.add_argument("step")
@@ -383,6 +390,7 @@ def main(arguments=None):
     parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
+    refuse_empty(options)
     if options.on == "cuda" and not options.fake and not torch.cuda.is_available():
         raise Stop(EXIT_USAGE, "PyTorch sees no GPU; --fake records the step without one")
     if options.check:
@@ -403,7 +411,7 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(table(problem, compared, graph, chosen, output), separators=(",", ":")))
     else:
-        show(problem, compared, graph, rows, chosen, output, options.fake)
+        show(problem, compared, graph, rows, chosen, output, effort, options.fake, bool(options.graph))
     return 0
 
 

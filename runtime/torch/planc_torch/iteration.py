@@ -32,6 +32,7 @@ class Iteration:
         self.unmade.begin()
         self.gate.close()
         try:
+            self.memory.renew()
             self.memory.follower.begin()
         except BaseException:
             self.within = False
@@ -230,7 +231,10 @@ class Iteration:
             if memory.dropped_in(tensor) == wanted:
                 continue  # only its shape is of interest, or libplanrt will miss it
             if found is not None or wanted in memory.storages or wanted not in memory.lasting:
-                return f"{call.described} of another tensor than {memory.names[wanted]}"
+                is_replaced = found is None and wanted in memory.lasting
+                why = ", which its user has as well: who replaces what persists, as load_state_dict() does, lets go of the one before" \
+                    if is_replaced else ""
+                return f"{call.described} of another tensor than {memory.names[wanted]}{why}"
             wrong = memory.bind(wanted, tensor)
             if wrong:
                 return wrong

@@ -57,7 +57,7 @@ def load():
         raise FollowError(f"{NAME} cannot be loaded: {error}; `make` builds it") from error
     takes = {"new": (c_void_p, POINTER(Framework), POINTER(c_void_p)), "next": (c_void_p, POINTER(c_int32)),
              "leave": (c_void_p, c_bool), "bring": (c_void_p, c_int32), "place": (c_void_p, c_void_p)}
-    for name in ("new", "place", "begin", "next", "done", "leave", "end", "bring", "bring_all"):
+    for name in ("new", "place", "begin", "next", "done", "leave", "end", "bring", "renew", "bring_all"):
         function = getattr(library, f"planrt_follow_{name}")
         function.argtypes, function.restype = takes.get(name, (c_void_p,)), c_void_p
     for name, result in (("buffer", c_int32), ("bytes", c_int64), ("persists", c_bool), ("repeats", c_bool), ("has", c_bool),
@@ -160,6 +160,9 @@ class Follower:
 
     def bring(self, buffer):
         self.check(self.library.planrt_follow_bring(self.handle, buffer))
+
+    def renew(self, buffer):
+        self.check(self.library.planrt_follow_renew(self.handle, buffer))
 
     def bring_all(self):
         self.check(self.library.planrt_follow_bring_all(self.handle))

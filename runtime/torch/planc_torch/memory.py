@@ -30,9 +30,11 @@ def alias(value):
 
 
 class Again:
-    """How a call is run again: as it was, with the random numbers that it drew, and without what it updates on the side."""
+    """How a call is run again: as it was, with the random numbers that it drew, and without what it updates on the side. `infers`: in
+    inference mode."""
 
     def __init__(self, function, args, kwargs, device):
+        self.infers = torch.is_inference_mode_enabled()
         with beneath_autograd():
             self.args, self.kwargs = alias(list(args)), {key: alias(value) for key, value in kwargs.items()}
         self.function = function
@@ -243,6 +245,27 @@ class Memory:
         del self.buffers[self.storages.pop(buffer)._cdata]
         self.pinned.discard(buffer)
 
+    def renew(self):
+        """Lets go of what persists that its user has let go of, as whoever loads an optimizer's state has of the one before. What is
+        there in its place is bound at its first use, as in a first step."""
+        gone = self.plain.gone() if self.plain else [b for b in self.lasting & self.storages.keys() if self.is_alone(b)]
+        for buffer in gone:
+            self.follower.renew(buffer)
+            self.unbind(buffer)
+        self.is_seen = self.is_seen and not gone
+
+    def is_alone(self, buffer):
+        """Whether nobody but the plan has what a buffer is in. Another storage stands for it then."""
+        weak = StorageWeakRef(self.storages[buffer])
+        del self.storages[buffer]
+        if not weak.expired():
+            self.storages[buffer] = STORAGE._new_with_weak_ptr(weak.cdata)
+            return False
+        stand_in = storage_of(torch.empty(0, device=self.device))
+        del self.buffers[weak.cdata]
+        self.storages[buffer], self.buffers[stand_in._cdata] = stand_in, buffer
+        return True
+
     def rename(self, old, new):
         """What one buffer is in becomes the other's, which has as many bytes."""
         storage = self.storages[old]
@@ -324,7 +347,7 @@ class Memory:
                 return function(*args, **kwargs)
             return self.plain.call(call, rooms, True, function, tuple(args), kwargs)
 
-        with beneath_autograd():
+        with torch.inference_mode(self.again[call].infers), beneath_autograd():
             results = tensors_on(self.device, self.again[call].run(make))
             for tensor, number in zip(results, self.file.calls[call].gives):
                 buffer = self.buffer_of.get(number)

@@ -72,5 +72,4 @@ class StepGraph:
     def write(self, path):
         converter = Converter(self.recording, "Written by planc_torch from a recorded training step.",
                               [self.followed(call) for call in self.calls])
-        converter.graph.header["batch"] = 1
         converter.run().write(path)

@@ -13,14 +13,16 @@ CALLS = 0  # the stream that calls run on
 
 
 class Streams:
-    """`storages` are those that buffers are in. What a kind of device does is in `enqueue`, `record`, `wait` and `finish`."""
+    """`storages` are those that buffers are in. What a kind of device does is in `enqueue`, `record`, `wait` and `finish`. Whoever is in
+    inference mode has copies made as well: their tensors are none of that mode, outside of which no thread could write them."""
 
     def __init__(self, storages):
         self.storages = storages
         self.host = {}  # host memory that copies run to and from, by its address
 
     def host_alloc(self, size):
-        memory = self.host_memory(size)
+        with torch.inference_mode(False):
+            memory = self.host_memory(size)
         self.host[memory.data_ptr()] = memory
         return memory.data_ptr()
 
@@ -31,9 +33,10 @@ class Streams:
         storage = self.storages[buffer]
         size = storage.nbytes()
         start = max(begin for begin in self.host if begin <= address)
-        host = self.host[start][address - start:address - start + size]
-        data = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (size,))
-        self.enqueue(stream, *((host, data) if out else (data, host)))
+        with torch.inference_mode(False):
+            host = self.host[start][address - start:address - start + size]
+            data = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (size,))
+            self.enqueue(stream, *((host, data) if out else (data, host)))
 
 
 class Thread:
@@ -47,17 +50,17 @@ class Thread:
         guests.START(self.thread)  # it is no guest
 
     def work(self):
-        while True:
-            task = self.tasks.get()
-            if task is None:
-                return
-            self.do(task)
+        while self.do(self.tasks.get()):
+            pass  # what a task has goes with it, and not when another comes
 
     def do(self, task):
+        """Whether there may be another one."""
         try:
-            task()
+            if task is not None:
+                task()
         except Exception as error:  # whoever waits for it is told
             self.failures.append(error)
+        return task is not None
 
     def reach(self):
         """A function that returns when all is done that was asked for until now. This thread itself, in which garbage may be

@@ -19,7 +19,7 @@ from .calls import READS, RESIZES, SHARES, STORAGE, STORAGES, name_of, only_view
 from .extension import plain_calls
 from .handed_out import is_forgotten
 from .methods import Methods
-from torch_recorder import called
+from torch_recorder import called, in_parts
 
 
 class Calls(TorchDispatchMode):
@@ -38,6 +38,9 @@ class Calls(TorchDispatchMode):
         kwargs, watched = kwargs or {}, self.watched
         if not watched.iterations or watched.aside:
             return called(function, args, kwargs)
+        made = in_parts(self, function, args, kwargs) if watched.running else NotImplemented
+        if made is not NotImplemented:
+            return made
         was, watched.inside = watched.inside, True  # as looking_in() does, in less time
         try:
             with watched.visiting((args, kwargs)):

@@ -141,3 +141,99 @@ A device is a name or a file.
   $ PLANC_PROFILES=/nowhere planc plan inputs/tiny.yaml --device abacus
   ! planc: no description of device abacus; known ones: a100-40g, a100-80g, a6000, h100, h200, k40m, l4, p100, rtx2080ti, v100-16g-nvlink, v100-32g
   [3]
+
+A graph in which no size depends on N is of one batch size, which may be told or not. No other one is planned.
+
+  $ grep -v '^batch' inputs/tiny.yaml | sed -e 's/\[N/[4/' > own.yaml
+  ~ planc plan own.yaml --policy none -o own.plan
+  own.plan: none, its own batch in <N> round
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  ~ planc show own.yaml
+  graph tiny, NCHW
+  forward <N> ops, <N> GFLOP at its own batch
+  backward <N> ops, <N> GFLOP at its own batch
+  optimizer <N> ops, <N> GFLOP at its own batch
+  <N> tensors in <N> storages, <N> parameters
+  memory: all data <size>, most live at once <size> at op last.grad; with parameters, state and gradients kept, in rounds of one sample at least <size> at op last.grad
+  ~ planc bound own.yaml
+  tiny: its own batch, budget <size>
+    at least <N> ms an iteration, ideal <N> ms (+<N> %)
+    a GiB     more lowers that by at most <N> ms
+    memory    at least <N> bytes (<size>), which op last.grad takes
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  $ planc plan own.yaml --batch 8
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc plan own.yaml --sub-batch 2
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --sub-batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc compare own.yaml --policies none --max-batch
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: --max-batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc compare own.yaml --policies none --no-least --json | grep -o '"batch":[^,]*'
+  "batch":null
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  $ planc compare own.yaml --batch 4 --policies none
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc bound own.yaml --batch 4
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc simulate --passive own.yaml --batch 4
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc predict own.yaml --batch 4 -o -
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: device k40m has no model: times are those of its constants
+  ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc show own.yaml --batch 4
+  ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc colocate own.yaml:4 own.yaml --budget 1G
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: job 0: batch 4: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planrun profile own.yaml --batches 4
+  ! planrun: --batches 4: graph tiny is of one batch size, as no size in it depends on N
+  [2]
+  $ sed -e 's/^name: .*/&\nbatch: 4/' own.yaml > told.yaml
+  ~ planc plan told.yaml --batch 4 --policy none
+  told.plan: none, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  ! planc: note: output told.plan
+  $ planc plan told.yaml --batch 8
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch: graph tiny is of one batch size, 4, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc plan told.yaml --sub-batch 2 --policy none
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: --sub-batch: graph tiny is of one batch size, 4, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]
+  $ planc plan told.yaml --gpus 2 --policy none
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: --gpus: graph tiny is of one batch size, 4, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
+  [2]

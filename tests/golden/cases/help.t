@@ -29,6 +29,7 @@ Help goes to standard output and is a success.
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
     -p, --profile FILE             measured profile to plan with, instead of --device
         --launch TIME              host time to launch an op (default: the profile's)
+        --reserved SIZE            device memory that contexts and libraries take (default: the profile's)
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's, or what is lent of it)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --storage SIZE             storage for what the host budget has no room for (default: none)
@@ -83,6 +84,7 @@ Help goes to standard output and is a success.
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
     -p, --profile FILE             measured profile to plan with, instead of --device
         --launch TIME              host time to launch an op (default: the profile's)
+        --reserved SIZE            device memory that contexts and libraries take (default: the profile's)
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's, or what is lent of it)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
@@ -98,6 +100,7 @@ Help goes to standard output and is a success.
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
     -p, --profile FILE ...         measured profile to plan with, instead of --device
         --launch TIME              host time to launch an op (default: the profile's)
+        --reserved SIZE            device memory that contexts and libraries take (default: the profile's)
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's, or what is lent of it)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --storage SIZE             storage for what the host budget has no room for (default: none)

@@ -226,6 +226,19 @@ bool is_its_alone(const at::Tensor &tensor, PyObject *object, PyObject *storage_
   return storage && tensor.storage().use_count() == 2 && Py_REFCNT(storage.get()) == 2;
 }
 
+/* The buffers of what persists whose storages nobody has but the plan. */
+PyObject *gone(PyObject *self, PyObject *) {
+  Plan *plan = reinterpret_cast<Plan *>(self);
+  Ref list(PyList_New(0));
+  PyObject *key, *storage;
+  for (Py_ssize_t at = 0; list && PyDict_Next(plan->parts.storages, &at, &key, &storage);) {
+    if (Py_REFCNT(storage) > 1 || !PySet_Contains(plan->parts.lasting, key)) continue;
+    c10::StorageImpl *impl = impl_of(storage);
+    if (!impl || (c10::raw::intrusive_ptr::use_count(impl) == 1 && PyList_Append(list.get(), key))) return nullptr;
+  }
+  return list.give();
+}
+
 /* Moves the memory of a tensor that is used no more into a storage that has none; False where it cannot be had: it is
  * of another size, is not the tensor's alone, or is not of the same allocator. */
 PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
@@ -343,6 +356,7 @@ PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FAS
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
                               {"call", call_of_plan, METH_VARARGS, nullptr},
                               {"hand_out", hand_out, METH_O, nullptr},
+                              {"gone", gone, METH_NOARGS, nullptr},
                               {"leave_arena", leave_arena, METH_NOARGS, nullptr},
                               {"watch_arena", watch_arena, METH_O, nullptr},
                               {}};
