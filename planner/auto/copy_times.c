@@ -79,7 +79,7 @@ static void find_needs(pl_copy_times *t) {
   t->n_in = 0;
   t->in_ns = t->out_ns = 0;
   for (int32_t k = r->movers.n_gaps - 1; k >= 0; k--) {
-    int32_t g = r->movers.items[k];
+    int32_t g = r->movers.of_gaps[k];
     if (r->sends[g]) t->out_ns += r->gaps->items[g].out_ns;
     if (r->need[g] == NONE) continue;
     t->in_ns += r->gaps->items[g].in_ns;
@@ -191,7 +191,7 @@ static void fetch_at(pl_copy_times *t, traffic *of, int32_t position, link_passa
 static void leave_at(pl_copy_times *t, const uint8_t *ways, traffic *of, int32_t position, link_passage *at) {
   const pl_rehearsal *r = t->rehearsal;
   for (int32_t k = r->movers.first_gap[position]; k < r->movers.first_gap[position + 1]; k++) {
-    int32_t g = r->movers.items[k];
+    int32_t g = r->movers.of_gaps[k];
     if (ways[g] == PL_AUTO_STAYS) continue;
     const pl_auto_gap *gap = &r->gaps->items[g];
     t->leave[g] = position;

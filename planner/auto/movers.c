@@ -5,7 +5,7 @@
 
 #include "util/math.h"
 
-enum { NONE = -1, STILL = 0xFF };
+enum { NONE = -1, RESTS = 0xFF };
 
 static void list_movers(pl_movers *m);
 
@@ -15,20 +15,20 @@ planc_status pl_movers_new(const pl_auto_gaps *gaps, const pl_rehearsal_tables *
   int64_t n = gaps->order->n;
   *out = (pl_movers){.gaps = gaps, .bytes = tables->bytes, .leaves = tables->leaves, .least = INT64_MAX};
   PLANC_TRY(PL_NEW(arena, &out->at_rest, gaps->n));
-  PLANC_TRY(PL_NEW(arena, &out->still, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->rests, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->moves, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->buffers, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->first_gap, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->first_use, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->first_death, n + 1));
-  PLANC_TRY(PL_NEW(arena, &out->items, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->of_gaps, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->deaths, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->uses, trace->n_accesses));
   PLANC_TRY(PL_NEW(arena, &out->come, n));
   PLANC_TRY(PL_NEW(arena, &out->go, n));
   for (int32_t g = 0; g < gaps->n; g++) {
     out->at_rest[g] = gaps->items[g].is_tail ? PL_AUTO_AGAIN : g < gaps->n_fed ? PL_AUTO_COPIED : PL_AUTO_STAYS;
-    out->still[g] = STILL;
+    out->rests[g] = RESTS;
   }
   list_movers(out);
   return NULL;
@@ -38,7 +38,7 @@ planc_status pl_movers_new(const pl_auto_gaps *gaps, const pl_rehearsal_tables *
 
 static bool is_away(const pl_movers *m, const uint8_t *ways) {
   uint8_t differs = 0;
-  for (int32_t g = 0; g < m->gaps->n; g++) differs |= (uint8_t)((ways[g] ^ m->at_rest[g]) & m->still[g]);
+  for (int32_t g = 0; g < m->gaps->n; g++) differs |= (uint8_t)((ways[g] ^ m->at_rest[g]) & m->rests[g]);
   return differs != 0;
 }
 
@@ -54,7 +54,7 @@ static void mark_movers(pl_movers *m);
 static void list_gaps(pl_movers *m);
 static void list_uses(pl_movers *m);
 static void list_deaths(pl_movers *m);
-static void add_still(pl_movers *m, int32_t buffer);
+static void add_resting(pl_movers *m, int32_t buffer);
 
 static void list_movers(pl_movers *m) {
   int32_t n = m->gaps->order->n;
@@ -66,7 +66,7 @@ static void list_movers(pl_movers *m) {
   memset(m->come, 0, (size_t)n * sizeof *m->come);
   memset(m->go, 0, (size_t)n * sizeof *m->go);
   for (int32_t b = 0; b < m->gaps->trace->n_buffers; b++)
-    if (!m->moves[b]) add_still(m, b);
+    if (!m->moves[b]) add_resting(m, b);
 }
 
 static void mark_movers(pl_movers *m) {
@@ -74,7 +74,7 @@ static void mark_movers(pl_movers *m) {
   for (int32_t b = 0; b < trace->n_buffers; b++) m->moves[b] = trace->buffers[b].flags & PLANC_BUFFER_FED;
   for (int32_t g = 0; g < m->gaps->n; g++)
     if (m->gaps->items[g].bytes >= m->least) m->moves[m->gaps->items[g].buffer] = true;
-  for (int32_t g = 0; g < m->gaps->n; g++) m->still[g] = m->moves[m->gaps->items[g].buffer] ? 0 : STILL;
+  for (int32_t g = 0; g < m->gaps->n; g++) m->rests[g] = m->moves[m->gaps->items[g].buffer] ? 0 : RESTS;
   m->n_buffers = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (m->moves[b]) m->buffers[m->n_buffers++] = b;
@@ -87,7 +87,7 @@ static void list_gaps(pl_movers *m) {
   m->n_gaps = 0;
   for (int32_t p = 0; p <= gaps->order->n; p++) {
     for (; g < gaps->first_from[p]; g++)
-      if (!m->still[g]) m->items[m->n_gaps++] = g;
+      if (!m->rests[g]) m->of_gaps[m->n_gaps++] = g;
     m->first_gap[p] = m->n_gaps;
   }
 }
@@ -137,17 +137,13 @@ static bool is_last_there(const planc_order *order, int32_t buffer, int32_t use)
   return use + 1 == order->first_use[buffer + 1] || order->uses[use + 1].position != order->uses[use].position;
 }
 
-/* Of a use that is the last of its buffer's at its position. */
+/* Of a use that is the last of its buffer's at its position: what leaves does so behind each of the uses there. */
 static bool goes_behind(const pl_movers *m, int32_t buffer, int32_t use) {
   const planc_order *order = m->gaps->order;
-  if (use + 1 == order->first_use[buffer + 1]) return dies(order, buffer);
-  int32_t position = order->uses[use].position;
-  for (; use >= order->first_use[buffer] && order->uses[use].position == position; use--)
-    if (m->leaves[order->uses[use].access]) return true;
-  return false;
+  return use + 1 == order->first_use[buffer + 1] ? dies(order, buffer) : m->leaves[order->uses[use].access];
 }
 
-static void add_still(pl_movers *m, int32_t buffer) {
+static void add_resting(pl_movers *m, int32_t buffer) {
   const planc_order *order = m->gaps->order;
   bool is_here = order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
   if (is_here) m->at_first += m->bytes[buffer];
@@ -159,14 +155,18 @@ static void add_still(pl_movers *m, int32_t buffer) {
   }
 }
 
-int32_t pl_movers_still(const pl_movers *m, int32_t buffer, int32_t position) {
+int32_t pl_movers_resting(const pl_movers *m, int32_t buffer, int32_t position) {
   const planc_order *order = m->gaps->order;
-  int32_t version = order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT ? 0 : NONE;
-  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++) {
-    const planc_access *access = planc_order_access(order, u);
-    if (order->uses[u].position >= position) break;
-    if (access->write >= 0) version = access->write;
-    if (is_last_there(order, buffer, u) && goes_behind(m, buffer, u)) version = NONE;
+  int32_t first = order->first_use[buffer], low = first, high = order->first_use[buffer + 1];
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (order->uses[middle].position < position)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return version;
+  if (low == first) return order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT ? 0 : NONE;
+  if (goes_behind(m, buffer, low - 1)) return NONE;
+  const planc_access *access = planc_order_access(order, low - 1);
+  return access->write >= 0 ? access->write : access->read;
 }

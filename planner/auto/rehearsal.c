@@ -159,7 +159,7 @@ static void run_op(pl_rehearsal *r) {
 static void leave_behind(pl_rehearsal *r) {
   const pl_movers *m = &r->movers;
   for (int32_t k = m->first_gap[r->position]; k < m->first_gap[r->position + 1]; k++) {
-    int32_t g = m->items[k];
+    int32_t g = m->of_gaps[k];
     if (r->ways[g] == PL_AUTO_STAYS) continue;
     const pl_auto_gap *gap = &r->gaps->items[g];
     if (r->ways[g] == PL_AUTO_COPIED && !is_on_host(r, gap->buffer, gap->version)) {

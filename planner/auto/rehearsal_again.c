@@ -146,7 +146,7 @@ static void keep_or_list(pl_rehearsal *r, int32_t number) {
 
 static bool stays(pl_rehearsal *r, const pl_stone *stone) {
   int32_t buffer = stone->buffer, version = stone->version;
-  if (!r->movers.moves[buffer]) return false;
+  if (!r->movers.moves[buffer]) return false; /* what rests is there from its first use on, up to its last */
   const planc_access *next = next_access(r, buffer);
   if (r->resident[buffer] == version || !next || next->read != version) return false;
   int32_t gap = r->gaps->of_use[r->next[buffer]];

@@ -2,6 +2,8 @@
 #ifndef PLANC_AUTO_REHEARSAL_STATE_H
 #define PLANC_AUTO_REHEARSAL_STATE_H
 
+#include <assert.h>
+
 #include "planner/auto/rehearsal.h"
 #include "util/math.h"
 
@@ -19,7 +21,7 @@ static inline pl_stone *find_stone(const pl_rehearsal *r, int32_t buffer, int32_
 
 /* The version that is on the device, leaving out stones; -1 = none. */
 static inline int32_t resident_of(const pl_rehearsal *r, int32_t buffer) {
-  return r->movers.moves[buffer] ? r->resident[buffer] : pl_movers_still(&r->movers, buffer, r->position);
+  return r->movers.moves[buffer] ? r->resident[buffer] : pl_movers_resting(&r->movers, buffer, r->position);
 }
 
 static inline bool is_resident(const pl_rehearsal *r, int32_t buffer, int32_t version) {
@@ -45,11 +47,13 @@ static inline void forget_on_host(pl_rehearsal *r, int32_t buffer, int32_t versi
 
 static inline const planc_access *next_access(const pl_rehearsal *r, int32_t buffer) {
   const planc_order *order = r->gaps->order;
+  assert(r->movers.moves[buffer]);
   return r->next[buffer] < order->first_use[buffer + 1] ? planc_order_access(order, r->next[buffer]) : NULL;
 }
 
 /* It is counted already. */
 static inline void keep(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  assert(r->movers.moves[buffer]);
   if (r->resident[buffer] != NONE) r->works = false; /* no policy's ways lead there */
   r->resident[buffer] = version;
   r->opened[buffer] = r->position;

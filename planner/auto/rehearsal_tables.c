@@ -65,8 +65,7 @@ static int32_t add_choices(const pl_auto_gaps *gaps, int32_t position, pl_op_cho
   }
 }
 
-/* --- Versions and ways out
- * -------------------------------------------------------------------------------------------- */
+/* --- Versions and ways out ---------------------------------------------------------------------------------------- */
 
 static planc_status find_writers(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
   const planc_trace *trace = gaps->trace;

@@ -230,6 +230,7 @@ static planc_status search_large(item_part *part, int64_t room, bool *out_placed
   enum { VISITS_PER_ITEM = 20000, MOST_VISITS = 20000000 };
   int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * part->n, MOST_VISITS);
   pl_verdict verdict;
+  if (part->n_large == 0) return NULL;
   PLANC_TRY(pl_placement_search(part->items, NULL, part->n_large, room, &visits, &verdict));
   *out_placed = verdict == PL_PLACED;
   return NULL;

@@ -4,9 +4,13 @@
  * tightest free range between those already placed, in orders such as by size, looks at up to n^2 / 2 pairs: it is
  * tried for up to MAX_PACKED items and ends for good once VISITS_PER_ITEM * n pairs have been looked at. What is left
  * of those visits goes to repairing the best order: items that ended above the lower bound (most bytes live at a time)
- * are packed first the next time. All of it ends early when the lower bound is met. */
+ * are packed first the next time. All of it ends early when the lower bound is met.
+ *
+ * Where only a room is to be kept to (pl_place_by_repairs), repairs are made from several orders, each of which may
+ * look at so many pairs of its own, and what ended above the room is packed first. */
 #include "planner/memory/placement.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +150,7 @@ planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int
   *out_placed = false;
   if (n > MAX_PACKED) return NULL;
   planc_status status = prepare(&p, items, n);
+  assert(status || p.n_order == p.n); /* none is stated */
   if (!status) status = pack_stated(&p);
   if (!status && p.bound <= room) n_all = p.n;
   while (n_first < n_all && p.source[n_first] < n_large) n_first++;
@@ -158,6 +163,7 @@ planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int
     repair(&p, n_first);
     if (is_enough(&p)) repair(&p, n_all);
     *out_placed = is_enough(&p);
+    if (n_first == 0) break; /* the others come in their own order, whatever the rule */
   }
   for (int32_t i = 0; *out_placed && i < n; i++) items[i].address = 0;
   for (int32_t k = 0; *out_placed && k < n_all; k++) items[p.source[k]].address = p.best[k];
