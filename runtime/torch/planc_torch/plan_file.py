@@ -69,8 +69,9 @@ class PlanFile:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
         if is_of_batches:
-            raise ValueError(f"{path} is of a step recorded at several batch sizes, and such plans tell what to record; planc torch "
-                             "without --batches records the step at the plan's batch, or of its micro-batches, and makes a plan that is followed")
+            raise ValueError(f"{path} is of a step recorded at several batch sizes, and such plans tell what to record; planc "
+                             "torch without --batches records the step at the plan's batch, or of its micro-batches, and makes "
+                             "a plan that is followed")
         if is_plan and not is_whole:
             raise ValueError(f"{path} is cut short; make the plan again")
         if self.device not in DEVICES or any(call.is_wrong(len(self.names)) for call in self.calls):
