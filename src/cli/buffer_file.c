@@ -37,7 +37,9 @@ planc_status cli_buffer_file_read(const char *path, cli_buffer_file *out) {
   size_t length;
   *out = (cli_buffer_file){0};
   PLANC_TRY(pl_file_read_text(path, MAX_BYTES, &text, &length));
-  buffer_reading r = {.path = path, .file = out, .next = text};
+  static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8, as spreadsheets begin a file with */
+  bool is_marked = strncmp(text, mark, sizeof mark - 1) == 0;
+  buffer_reading r = {.path = path, .file = out, .next = is_marked ? text + sizeof mark - 1 : text};
   planc_status status = read_header(&r);
   if (!status) status = read_lines(&r);
   if (!status)

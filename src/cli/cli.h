@@ -78,7 +78,7 @@ void cli_setup_free(cli_setup *setup);
 planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, const char *as_it_is,
                              planc_graph **out);
 /* How a command with one graph says that. */
-#define CLI_AS_IT_IS "--inference"
+#define CLI_AS_IT_IS "--inference plans it as it is"
 /* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
 planc_status cli_setup_device(const prog_arguments *arguments, const char *name, planc_profile **out);
 /* That of --device, else the one that the graph's header names, else the fall-back, which it says on standard error. */

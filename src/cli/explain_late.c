@@ -1,5 +1,6 @@
 /* What is said where a mix misses a deadline: with which iterations in a period it would not, or else which deadlines
- * it would meet. Nothing is said that has not been planned. */
+ * it would meet; and where a job is slower than its least share: with which iterations, or policy, none would be.
+ * Nothing is said that has not been planned. */
 #include <string.h>
 
 #include "cli/mix_setup.h"
@@ -18,22 +19,34 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
                                       const planc_mix_share *shares);
 
+static planc_status explain_shares(const planc_mix *mix, const planc_mix_policy *policy, const char *how);
+
 static bool any_late(const planc_mix *mix, const planc_mix_share *shares);
+static bool any_slow(const planc_mix *mix, const planc_mix_share *shares);
 
 planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                               const char *how, planc_status status) {
   bool told = false;
-  if (planc_status_code(status) != PLANC_LATE || !any_late(mix, shares)) return status;
+  if (planc_status_code(status) != PLANC_LATE) return status;
+  if (!any_late(mix, shares)) {
+    if (any_slow(mix, shares)) planc_status_free(explain_shares(mix, policy, how));
+    return status;
+  }
   planc_status failed = explain_iterations(mix, policy, shares, how, &told);
   if (!failed && !told) failed = explain_deadlines(mix, policy, shares);
   planc_status_free(failed); /* what cannot be told is left out */
   return status;
 }
 
-/* What is too slow has been told with its speed. */
 static bool any_late(const planc_mix *mix, const planc_mix_share *shares) {
   for (int32_t j = 0; j < mix->n_jobs; j++)
     if (planc_mix_is_late(&shares[j])) return true;
+  return false;
+}
+
+static bool any_slow(const planc_mix *mix, const planc_mix_share *shares) {
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (planc_mix_is_slow(&shares[j])) return true;
   return false;
 }
 
@@ -143,6 +156,40 @@ static void note_iterations(const other_mix *o, const char *how) {
   char text[LIST_TEXT];
   list_iterations(o, text);
   cli_note("all requests are in time with %s%s", text, how);
+}
+
+/* --- Least shares ------------------------------------------------------------------------------------------------- */
+
+/* With iterations that are left open, then with more of them, then by the fastest policy of all. */
+static planc_status explain_shares(const planc_mix *mix, const planc_mix_policy *policy, const char *how) {
+  enum { MORE = 4 };
+  const planc_mix_policy *all = planc_mix_policy_find("auto");
+  char text[LIST_TEXT];
+  other_mix open, same;
+  bool any_given = false, does = false;
+  copy_mix(mix, &open);
+  copy_mix(mix, &same);
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    any_given = any_given || mix->iterations[j] > 0;
+    open.iterations[j] = 0;
+  }
+  if (any_given) PLANC_TRY(is_in_time(&open, policy, &does));
+  if (!does) {
+    open.mix.max_ratio = (int32_t)pl_min((int64_t)MORE * planc_mix_most_chosen(mix), PLANC_MIX_MAX_ITERATIONS);
+    PLANC_TRY(is_in_time(&open, policy, &does));
+  }
+  if (does) {
+    list_iterations(&open, text);
+    cli_note("each job has its share with %s%s", text, how);
+    return NULL;
+  }
+  if (policy != all) PLANC_TRY(is_in_time(&same, all, &does));
+  if (does)
+    cli_note("each job has its share with --policy %s%s", all->name, how);
+  else
+    cli_note("with up to %d iterations of a job in a period, and by policy %s, a job is slower than its share as well",
+             open.mix.max_ratio, all->name);
+  return NULL;
 }
 
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */

@@ -225,11 +225,12 @@ static planc_status read_graph(const prog_arguments *arguments, cli_mix *mix, in
   int32_t same = find_same(arguments, mix, job);
   mix->jobs[job].graph = same >= 0 ? mix->jobs[same].graph : NULL;
   if (same >= 0) return NULL;
-  char as_it_is[PATH_MAX];
+  char as_it_is[PATH_MAX + 64];
   const char *optimizer;
   PLANC_TRY(find_optimizer(arguments, operand, &optimizer));
   mix->takes_optimizer |= optimizer != NULL;
-  (void)snprintf(as_it_is, sizeof as_it_is, "%s:%s", operand->path, inference);
+  (void)snprintf(as_it_is, sizeof as_it_is, "given as %s:%s it is planned as it is", arguments->operands[job],
+                 inference);
   PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, as_it_is, &mix->graphs[job]));
   mix->jobs[job].graph = mix->graphs[job];
   return NULL;

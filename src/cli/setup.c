@@ -51,8 +51,7 @@ planc_status cli_setup_graph(const char *path, const char *optimizer, bool infer
                              planc_graph **out) {
   const char *derived;
   PLANC_TRY(planc_graph_prepare(path, optimizer, inference, out, &derived));
-  if (derived)
-    cli_note("%s has no backward ops: planned for training with %s (%s plans it as it is)", path, derived, as_it_is);
+  if (derived) cli_note("%s has no backward ops: planned for training with %s (%s)", path, derived, as_it_is);
   return NULL;
 }
 

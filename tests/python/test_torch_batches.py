@@ -141,6 +141,15 @@ class BatchesTest(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn("3 rounds of 4", done.stdout)
 
+    def test_its_plans_are_not_followed_and_say_what_to_record(self):
+        made, path = MADE["sgd"](), os.path.join(self.folder, "x.plan")
+        BatchGraph([graph_at(made, batch) for batch in BATCHES], BATCHES).write(os.path.join(self.folder, "step.yaml"))
+        done = planc("plan", os.path.join(self.folder, "step.yaml"), "--batch", 12, "--policy", "none",
+                     "--device", os.path.join(ROOT, "profiles", "h100.json"), "-o", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with self.assertRaisesRegex(ValueError, "x.plan is of a step recorded at several batch sizes.* without --batches records the step"):
+            planc_torch.follow(path, made.step)
+
     def test_gradients_are_clipped_once_behind_all_rounds(self):
         def make():
             torch.manual_seed(0)

@@ -339,7 +339,8 @@ def taught_in_inference_mode():
 
 
 HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients),
-        "what lasts made late": lazily_scaled, "a teacher in inference mode": taught_in_inference_mode, "a copy of the model": small(copies_weights),
+        "what lasts made late": lazily_scaled, "a teacher in inference mode": taught_in_inference_mode,
+        "a copy of the model": small(copies_weights),
         "a tensor turned in place": small(turns_a_tensor), "another tensor's data": small(gives_data_anew)}
 
 

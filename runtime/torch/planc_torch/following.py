@@ -188,11 +188,14 @@ class Followed:
     def placed(self):
         """Of memory at the plan's addresses, a dict: the bytes of the arena, and of these in use; bytes beside it, now and at
         most; results that were moved to their places when they had been made; what was moved away, since its user has it
-        longer than the plan; places that could not be had; and of each call the scratch that was beside. None without it."""
+        longer than the plan; places that could not be had; and of calls, by number from 1 on, the scratch that was beside, where
+        there was any. None without it."""
         memory = self.iteration.memory
         if not memory.has_addresses:
             return None
-        return {name: value for name, value in memory.plain.placing.items() if name != "arena"}
+        told = memory.plain.placing
+        scratch = {at: size for at, size in enumerate(told.pop("scratch"), 1) if size}
+        return {**{name: value for name, value in told.items() if name != "arena"}, "scratch": scratch}
 
     def __reduce__(self):
         raise TypeError("a followed step belongs to its process; pickle or copy the step itself")

@@ -8,6 +8,7 @@ from .scratch import KEPT
 from graphfile import DTYPE_BYTES
 
 DEVICES = ("cpu", "cuda")
+OF_CALLS = {"call", "tensors", "results"}  # attributes that an op has where a plan of it is followed
 
 
 class PlannedCall:
@@ -42,7 +43,7 @@ class PlanFile:
 
     def __init__(self, path):
         self.path, self.calls, self.names, self.sizes, self.device = path, [], [], [], None
-        text, is_plan, is_whole = "", False, False
+        text, is_plan, is_whole, is_of_batches = "", False, False, False
         try:
             with open(path, encoding="utf-8") as file:
                 for text in file:
@@ -53,6 +54,9 @@ class PlanFile:
                         self.sizes.append(DTYPE_BYTES[tensor["dtype"]] * math.prod(tensor["shape"]))
                     elif text.startswith('{"op":'):
                         op = json.loads(text)
+                        is_of_batches = "line" in op["attrs"] and OF_CALLS.isdisjoint(op["attrs"])
+                        if is_of_batches:
+                            break
                         self.calls.append(PlannedCall(op))
                         self.device = op["attrs"].get("device")
                     elif text.startswith('{"job":'):
@@ -64,6 +68,10 @@ class PlanFile:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
+        if is_of_batches:
+            raise ValueError(f"{path} is of a step recorded at several batch sizes, and such plans tell what to record; planc "
+                             "torch without --batches records the step at the plan's batch, or of its micro-batches, and makes "
+                             "a plan that is followed")
         if is_plan and not is_whole:
             raise ValueError(f"{path} is cut short; make the plan again")
         if self.device not in DEVICES or any(call.is_wrong(len(self.names)) for call in self.calls):

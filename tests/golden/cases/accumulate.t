@@ -9,7 +9,7 @@ A batch in rounds that run side by side, each on a compute stream of its own, an
     together <N> times the throughput of one job alone
     why       every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
   ! planc: note: policy zico (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:<N>:inference it is planned as it is)
   $ planc check two.plan --budget 1G | sed 's/, peak.*//'
   valid: lenet-digits, zico
   $ grep -c '"stream":"compute"' two.plan

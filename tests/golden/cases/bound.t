@@ -78,6 +78,6 @@ What is reserved is no plan's, and is said where something has no room.
   ! planc: note: 200.00 KiB are reserved on device k40m beside any plan; --reserved states another size
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:64 --device k40m --budget 2M --reserved 200K -o mix.plan > mix.txt
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:64:inference it is planned as it is)
   $ grep -o '"reserved":[0-9]*' mix.plan | head -1
   "reserved":204800

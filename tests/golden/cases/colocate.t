@@ -15,7 +15,7 @@ Two jobs under one budget, as often as fills a period, and what each is beside a
     job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
     together <N> times the throughput of one job alone
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:<N>:inference it is planned as it is)
   ~ planc check mix.plan --budget 1G
   valid: lenet-digits+tiny, temporal, <N> jobs (lenet-digits, tiny), peak <size> of <size>, <N> instructions
   $ planc show mix.plan | grep -o '^plan of.*\|job [01]: .*iterations*$'
@@ -40,7 +40,7 @@ A job that is there twice is two jobs. One may be for inference.
     job 0 runs at <N> % of what it does alone
     job 1 runs at <N> % of what it does alone
     job 2 runs at <N> % of what it does alone
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:16:inference it is planned as it is)
   ! planc: note: budget 12.00 GiB (device k40m)
   $ planrun exec three.plan --iterations 2 --verify | grep -o 'identical.*\|verified.*'
   verified: every bit as in the reference
@@ -166,33 +166,33 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
     requests of job 1 take up to <N> ms of <N> ms
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1.5ms -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:64:inference it is planned as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (given as graphs/tiny-transformer.yaml:16:inference it is planned as it is)
   ! planc: --deadline 1.5ms: no job is for inference: say whose it is, as in 1:50ms
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 2:1.5ms -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:64:inference it is planned as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (given as graphs/tiny-transformer.yaml:16:inference it is planned as it is)
   ! planc: --deadline 2:1.5ms: the jobs are numbered from 0 to 1, or go by the names that they were given as NAME=GRAPH
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1.5 -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:64:inference it is planned as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (given as graphs/tiny-transformer.yaml:16:inference it is planned as it is)
   ! planc: --deadline 1:1.5: 1.5 is not a time (examples: 50ms, 1.5s, 200us)
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1s --deadline 1:2s -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:64:inference it is planned as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (given as graphs/tiny-transformer.yaml:16:inference it is planned as it is)
   ! planc: --deadline 1:2s: job 1 has a deadline already
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:2ms --deadline 1s --json -o late.plan 2>/dev/null | grep -o '"deadline_ns":[0-9][0-9]*'
   "deadline_ns":2000000
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1s --deadline 2s -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:64:inference it is planned as it is)
   ! planc: --deadline 1s and 2s: one of all jobs for inference
   [2]
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policies temporal,preemptive
@@ -318,7 +318,7 @@ A mix that does not fit is told with what each job needs alone, and all together
 
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 86K -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:<N>:inference it is planned as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
@@ -336,7 +336,7 @@ A mix that does not fit is told with what each job needs alone, and all together
   [1]
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1 -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:<N>:inference it is planned as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
@@ -477,7 +477,7 @@ Policies side by side.
   capuchin <size> <N> ms <size> <N> <N> <N>
   why zico: side by side in regions of <size>: in every period job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:<N>:inference it is planned as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
   "policy":"temporal","planned":true,"feasible":true,"late":false,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"weighted_throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"responses_ns":[<N>,<N>]}]}
   ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps,temporal --json 2>/dev/null | grep -o '"best".*'
@@ -532,7 +532,7 @@ that are the same at any budget.
   vdnn-conv <size>   does not fit
   capuchin < <size>   does not fit
   mps: job <N> (lenet-digits): op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (given as graphs/lenet-digits.yaml:<N>:inference it is planned as it is)
   $ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1K --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); print(a["best"], a["jobs"][0]["alone_ns"], a["jobs"][1]["alone_policy"], a["rows"][0]["ratio"], file=sys.stderr); [print(r["policy"], r["least_budget"]) for r in a["rows"] if r["planned"]]' >least
   ! None None None []
   $ while read policy least; do planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --policy $policy --budget $least -o x.plan 2>/dev/null | grep -o "x.plan: $policy"; done <least

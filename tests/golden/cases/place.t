@@ -15,6 +15,8 @@ Columns in any order, lines that end as those of other systems, and addresses th
 
   $ printf 'size,offset,id,upper,lower\r\n3,9,a,4,0\r\n\r\n4,9,b,9,2\r\n3,9,c,9,5\r\n' > other.csv; planc place other.csv -o - | cmp - three.placed.csv && echo same
   same
+  $ printf '\357\273\277id,lower,upper,size\na,0,4,3\nb,2,9,4\nc,5,9,3\n' > marked.csv; planc place marked.csv -o - | cmp - three.placed.csv && echo same
+  same
   $ planc place three.placed.csv -o - | cmp - three.placed.csv && echo same
   same
 
