@@ -30,7 +30,7 @@ PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c) $(PROGRAM_SRC)
 RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/profile/*.c runtime/host/*.c))
 # Sources with assertions, their headers' included. Objects of the others are the same with and without: `release` takes
 # those of PLAIN.
-ASSERTING := $(shell grep -lE '^.include (<assert.h>|".*/(one_job|gaps).h")' $$(find src planner runtime -name '*.c'))
+ASSERTING := $(shell grep -lE '^.include (<assert.h>|".*/(one_job|gaps|rehearsal_state).h")' $$(find src planner runtime -name '*.c'))
 PLAIN ?= $(BUILD)
 object = $(if $(filter $(ASSERTING),$(1)),$(BUILD),$(PLAIN))/$(2)$(1:.c=.o)
 obj = $(foreach source,$(1),$(call object,$(source),))
