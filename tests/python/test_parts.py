@@ -126,12 +126,15 @@ planc-graph: 1
 name: same
 loss: loss
 tensors:
+  x: input f32[N,4]
+  y: f32[N,4]
   w: param f32[4,4]
   t: state f32[4,4]
   m: temp f32[4]
   n: f32[]
   loss: f32[]
 ops:
+  - {op: r, type: relu, in: [x], out: [y]}
   - {op: p, type: mean, in: [w], out: [m]}
   - {op: q, type: mse, in: [w, t], out: [n]}
   - {op: o, type: mul, in: [n, n], out: [loss]}
