@@ -57,8 +57,8 @@ static inline int32_t planc_order_last(const planc_order *order, int32_t buffer)
   int32_t end = order->first_use[buffer + 1];
   return order->first_use[buffer] < end ? order->uses[end - 1].position : -1;
 }
-/* The use of a buffer at a position where it has one. */
-int32_t planc_order_use_at(const planc_order *order, int32_t buffer, int32_t position);
+/* A buffer's first use at a position or behind it; first_use[buffer + 1] where it has none. */
+int32_t planc_order_use_from(const planc_order *order, int32_t buffer, int32_t position);
 static inline const planc_access *planc_order_access(const planc_order *order, int32_t use) {
   return &order->trace->accesses[order->uses[use].access];
 }

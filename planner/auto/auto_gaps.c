@@ -163,7 +163,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
     first_from[p] = k;
   }
   for (int32_t k = 0; k < f->n; k++)
-    if (!f->items[k].is_tail) of_use[planc_order_use_at(order, f->items[k].buffer, f->items[k].to)] = k;
+    if (!f->items[k].is_tail) of_use[planc_order_use_from(order, f->items[k].buffer, f->items[k].to)] = k;
   for (int32_t a = 0; a < order->trace->n_accesses; a++) of_access[a] = NONE;
   for (int32_t u = 0; u < n_uses; u++) of_access[order->uses[u].access] = of_use[u];
   *out = (pl_auto_gaps){.walk = f->walk,

@@ -157,16 +157,9 @@ static void add_resting(pl_movers *m, int32_t buffer) {
 
 int32_t pl_movers_resting(const pl_movers *m, int32_t buffer, int32_t position) {
   const planc_order *order = m->gaps->order;
-  int32_t first = order->first_use[buffer], low = first, high = order->first_use[buffer + 1];
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (order->uses[middle].position < position)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == first) return order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT ? 0 : NONE;
-  if (goes_behind(m, buffer, low - 1)) return NONE;
-  const planc_access *access = planc_order_access(order, low - 1);
+  int32_t ahead = planc_order_use_from(order, buffer, position) - 1;
+  if (ahead < order->first_use[buffer]) return order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT ? 0 : NONE;
+  if (goes_behind(m, buffer, ahead)) return NONE;
+  const planc_access *access = planc_order_access(order, ahead);
   return access->write >= 0 ? access->write : access->read;
 }

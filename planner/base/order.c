@@ -208,8 +208,8 @@ static bool is_use(const planc_order *order, int32_t position, int32_t access) {
   return !(order->runs[position].recompute && order->trace->accesses[access].effect);
 }
 
-int32_t planc_order_use_at(const planc_order *order, int32_t buffer, int32_t position) {
-  int32_t low = order->first_use[buffer], high = order->first_use[buffer + 1] - 1;
+int32_t planc_order_use_from(const planc_order *order, int32_t buffer, int32_t position) {
+  int32_t low = order->first_use[buffer], high = order->first_use[buffer + 1];
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
     if (order->uses[middle].position < position)

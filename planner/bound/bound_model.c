@@ -226,7 +226,7 @@ static void add_what_stays(model_maker *m) {
 
 /* Whether a use reads the buffer, or only writes it. */
 static bool reads_at(const planc_order *order, int32_t buffer, int32_t position) {
-  return planc_order_access(order, planc_order_use_at(order, buffer, position))->read >= 0;
+  return planc_order_access(order, planc_order_use_from(order, buffer, position))->read >= 0;
 }
 
 /* --- What comes and goes ------------------------------------------------------------------------------------------ */

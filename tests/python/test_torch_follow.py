@@ -36,7 +36,7 @@ class PlanTest(FollowTest):
     PLANS = [("auto", 45), ("auto", 60), ("auto", 70),
              *((policy, 70) for policy in ("capuchin", "superneurons", "naive", "cheap"))]  # at a part of the plain peak
     FEWEST = 24  # of them, of all steps, that there are
-    PART = 3  # of them that each step takes
+    PART = 1  # of them that each step takes
 
     def test_every_step_computes_the_same_within_its_plan(self):
         followed = 0
