@@ -1,5 +1,8 @@
 /* Changes at random (auto_search.h). */
 #include "planner/auto/auto_search.h"
+
+#include <string.h>
+
 #include "planner/base/goes_on.h"
 
 /* A change is of three gaps, each with tails, or of MOST_AT_ONCE, the last of them with tails. */
@@ -39,6 +42,19 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
     undo(s, &done);
     s->score = before;
   }
+}
+
+void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_changes, int64_t first_part) {
+  const size_t n_gaps = (size_t)s->gaps->n;
+  memcpy(s->kept, s->ways, n_gaps);
+  for (int32_t k = 0; k < times; k++) {
+    memcpy(s->ways, s->kept, n_gaps);
+    memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
+    pl_auto_judge(s);
+    pl_auto_search_improve(s, n_changes, first_part);
+  }
+  if (pl_auto_search_found(s)) memcpy(s->ways, s->best, n_gaps);
+  pl_auto_judge(s);
 }
 
 /* Where bytes are beyond the room in the ways that are kept. */

@@ -10,9 +10,11 @@
 /* A way for a gap that stays as yet. */
 typedef struct pl_auto_move {
   int64_t saved, costs; /* ns, of charges and of time, when it was last looked at; costs > 0 */
-  int32_t gap, round;   /* how many moves had been made then */
+  int32_t gap, round;   /* how many moves had been made then; NOT_YET: it is an estimate */
   uint8_t way;
 } pl_auto_move;
+
+enum { NOT_YET = -1, LEAST_COST_NS = 100 };
 
 /* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
 static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
@@ -225,36 +227,65 @@ static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
   take_back(s, n_taken);
 }
 
+/* Where the op stands that writes the version of a gap. */
+static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
+  return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
+}
+
+static int64_t charge_within(const pl_auto_search *s, const pl_auto_gap *gap);
+static int64_t links_cost(const pl_auto_search *s, const pl_auto_gap *gap);
+
+/* What each saves and costs by itself: it is looked at when it comes first. */
 static int32_t list_moves(pl_auto_search *s) {
+  const pl_rehearsal *r = &s->rehearsal;
   int32_t n = 0;
   for (int32_t k = 0; k < s->n_candidates; k++) {
-    for (int way = PL_AUTO_COPIED; way <= PL_AUTO_AGAIN; way++) {
-      const pl_auto_gap *gap = &s->gaps->items[s->candidates[k]];
-      if (!gap->open[way] || gap->is_tail) continue;
-      s->moves[n] = (pl_auto_move){.gap = s->candidates[k], .way = (uint8_t)way};
-      look_at(s, &s->moves[n++]);
+    const pl_auto_gap *gap = &s->gaps->items[s->candidates[k]];
+    const int64_t saved = gap->is_tail ? 0 : charge_within(s, gap);
+    for (int way = PL_AUTO_COPIED; saved > 0 && way <= PL_AUTO_AGAIN; way++) {
+      if (!gap->open[way]) continue;
+      int64_t costs = way == PL_AUTO_COPIED ? links_cost(s, gap) : r->op_ns[writer_position(r, gap)];
+      s->moves[n++] = (pl_auto_move){.gap = s->candidates[k],
+                                     .round = NOT_YET,
+                                     .way = (uint8_t)way,
+                                     .saved = saved,
+                                     .costs = pl_max(costs, LEAST_COST_NS)};
       moves_rise(s, s->moves, n);
     }
   }
   return n;
 }
 
+/* That its bytes are charged with where there are too many. */
+static int64_t charge_within(const pl_auto_search *s, const pl_auto_gap *gap) {
+  const int32_t n = s->gaps->order->n, end = pl_auto_gap_wraps(gap) ? gap->to + n : gap->to;
+  pl_signed_wide sum = 0;
+  for (int32_t at = gap->from + 1; at < end; at++) {
+    int32_t p = at < n ? at : at - n;
+    int64_t beyond = pl_rehearsal_beyond(&s->rehearsal, p);
+    if (beyond > 0) sum += (pl_signed_wide)pl_min(beyond, gap->bytes) * s->price[p] >> PL_PRICE_BITS;
+  }
+  return sum > worst.charge ? worst.charge : (int64_t)sum;
+}
+
+/* A copy costs the time of links that others want, even where nothing waits for it. */
+static int64_t links_cost(const pl_auto_search *s, const pl_auto_gap *gap) {
+  return pl_muldiv_floor(gap->in_ns, s->in_price, PL_PRICE_ONE) +
+         pl_muldiv_floor(gap->out_ns, s->out_price, PL_PRICE_ONE);
+}
+
 static int32_t inputs_of(const pl_auto_search *s, const pl_auto_move *move, int32_t tails[PL_AUTO_MOST_INPUTS]);
 
-/* What a move would save and cost now. A copy costs the time of links that others want, even where nothing waits for
- * it. */
+/* What a move would save and cost now. */
 static void look_at(pl_auto_search *s, pl_auto_move *move) {
-  enum { LEAST_NS = 100 };
   const pl_auto_gap *gap = &s->gaps->items[move->gap];
   pl_auto_score before = s->score;
   int32_t tails[PL_AUTO_MOST_INPUTS], n_tails = inputs_of(s, move, tails);
   take(s, move);
   pl_auto_judge(s);
-  int64_t link_ns = move->way != PL_AUTO_COPIED ? 0
-                                                : pl_muldiv_floor(gap->in_ns, s->in_price, PL_PRICE_ONE) +
-                                                      pl_muldiv_floor(gap->out_ns, s->out_price, PL_PRICE_ONE);
+  int64_t links_ns = move->way == PL_AUTO_COPIED ? links_cost(s, gap) : 0;
   move->saved = before.charge - s->score.charge;
-  move->costs = pl_max(pl_max(s->score.ns - before.ns, link_ns), LEAST_NS);
+  move->costs = pl_max(pl_max(s->score.ns - before.ns, links_ns), LEAST_COST_NS);
   s->ways[move->gap] = PL_AUTO_STAYS;
   for (int32_t k = 0; k < n_tails; k++) s->ways[tails[k]] = PL_AUTO_AGAIN;
   s->score = before;
@@ -310,11 +341,6 @@ static void start_at_once(pl_auto_search *s, bool again) {
       low = middle + 1;
   }
   take_first(s, high);
-}
-
-/* Where the op stands that writes the version of a gap. */
-static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
-  return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
 }
 
 /* Of each gap the way that costs less. A copy saves the bytes inside its gap wherever there are too many. */

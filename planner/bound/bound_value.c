@@ -220,6 +220,14 @@ static pl_bound_window window_of(const pl_bound_value *v, const pl_bound_version
   return window;
 }
 
+/* Nothing is cheaper than to stay for nothing. A copy out that would be made for later gaps may be made at the same
+ * time with the first of these. */
+static void price_free_gap(pl_bound_scratch *s, int32_t k) {
+  s->with_copy[k] = s->with_copy[k + 1];
+  s->without[k] = s->without[k + 1];
+  s->way_with[k] = s->way_without[k] = PL_BOUND_STAYS;
+}
+
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
   pl_bound_scratch *s = v->scratch;
   const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
@@ -228,6 +236,10 @@ static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_
     return;
   }
   pl_signed_wide stays = (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] - s->bytes_before[gap->from + 1]);
+  if (stays == 0) {
+    price_free_gap(s, k);
+    return;
+  }
   pl_signed_wide back = price_of_return(s, version, gap, k), here = stays;
   uint8_t way = PL_BOUND_STAYS;
   if (gap->again_ns >= 0) {

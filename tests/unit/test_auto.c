@@ -325,6 +325,42 @@ START_TEST(a_way_that_is_given_is_kept) {
 }
 END_TEST
 
+/* --- Changes that are made several times -------------------------------------------------------------------------- */
+
+static pl_auto_score best_of(const planc_problem *problem, pl_walk_room room, int32_t times) {
+  searched s;
+  begin(&s, problem, room, true);
+  pl_auto_search_start(&s.search, WORK);
+  pl_auto_search_improve_often(&s.search, times, CHANGES, 2000);
+  pl_auto_score best = s.search.best_score;
+  if (pl_auto_search_found(&s.search)) {
+    ck_assert_mem_eq(s.search.ways, s.search.best, (size_t)s.gaps.n);
+    ck_assert_int_eq(s.search.score.ns, best.ns);
+    ck_assert(pl_auto_fits(s.search.score));
+  }
+  end(&s);
+  return best;
+}
+
+/* The first time is the same however often they are made, and the fastest of all times is where the search goes on. */
+START_TEST(more_times_find_what_is_no_slower) {
+  enum { FEW = 60, TIMES = 3 };
+  int32_t n_faster = 0;
+  for (uint64_t seed = 1; seed <= FEW; seed++) {
+    uint64_t rng = seed;
+    planc_graph *graph;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    pl_walk_room room = {(INT64_C(1) << (12 + rand_below(&rng, 12))) + 4096, PL_RECEIVES_LATE};
+    pl_auto_score once = best_of(&problem, room, 1), often = best_of(&problem, room, TIMES);
+    ck_assert_int_le(often.ns, once.ns);
+    n_faster += often.ns < once.ns;
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_faster, 0);
+}
+END_TEST
+
 /* --- The order with early updates --------------------------------------------------------------------------------- */
 
 /* One of them writes what the other one uses. */
@@ -555,6 +591,7 @@ int main(void) {
   tcase_add_test(tests, what_is_made_again_beside_its_copy_is_rehearsed);
   tcase_add_test(tests, the_plan_that_the_bound_pays_for);
   tcase_add_test(tests, a_way_that_is_given_is_kept);
+  tcase_add_test(tests, more_times_find_what_is_no_slower);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
