@@ -1,8 +1,7 @@
 /* Changes at random (auto_search.h). */
-#include "planner/auto/auto_search.h"
-
 #include <string.h>
 
+#include "planner/auto/auto_search.h"
 #include "planner/base/goes_on.h"
 
 /* A change is of three gaps, each with tails, or of MOST_AT_ONCE, the last of them with tails. */

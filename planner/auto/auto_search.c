@@ -24,8 +24,12 @@ static void let_all_stay(pl_auto_search *s);
 
 planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out) {
-  *out = (pl_auto_search){
-      .gaps = gaps, .ideal_ns = found->ideal_ns, .least_ns = found->ns, .random = 1, .best_score = nothing};
+  *out = (pl_auto_search){.gaps = gaps,
+                          .ideal_ns = found->ideal_ns,
+                          .least_ns = found->ns,
+                          .random = 1,
+                          .best_score = nothing,
+                          .most_steps = INT64_MAX};
   PLANC_TRY(pl_rehearsal_new(gaps, arena, &out->rehearsal));
   PLANC_TRY(pl_copy_times_new(&out->rehearsal, arena, &out->times));
   PLANC_TRY(pl_auto_segments_new(gaps, arena, &out->segments));

@@ -51,7 +51,7 @@ typedef struct pl_auto_search {
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;
   int64_t work;           /* pl_rehearsal_work of all that was judged */
-  int64_t most_steps;     /* of the rehearsal's: changes end there */
+  int64_t most_steps;     /* of the rehearsal's: changes end there; none at first */
   int64_t *prices_before; /* by position and one more; scratch */
   uint64_t random;
   const planc_watch *watch;   /* where it says so the search ends; NULL: there is none */

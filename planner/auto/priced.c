@@ -168,6 +168,7 @@ static planc_status find_very_far(pl_priced *p, int32_t effort);
  * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
  * the memory, with less, and with what recomputes read kept from the beginning. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
+  p->gave_up = false;
   p->may_give_up = effort > 0 && !stores(p);
   planc_status status = find(p, &works[effort], PL_TAILS_LATER);
   p->may_give_up = false;

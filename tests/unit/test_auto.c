@@ -327,11 +327,26 @@ END_TEST
 
 /* --- Changes that are made several times -------------------------------------------------------------------------- */
 
+enum { SOME_CHANGES = 10 }; /* so few that which ones matters */
+
+/* So many quarters of what is between the least of bytes and the most that are used. */
+static pl_walk_room tight_room(const planc_problem *problem, int32_t quarters) {
+  pl_walk_room room = {INT64_C(1) << 40, PL_RECEIVES_LATE};
+  int64_t most = 0;
+  searched s;
+  begin(&s, problem, room, true);
+  int64_t least = pl_bound_least_bytes(&s.model, &(int32_t){0});
+  for (int32_t p = 0; p < s.model.n; p++) most = pl_max(most, s.search.rehearsal.held[p]);
+  end(&s);
+  room.bytes = least + (most - least) / 4 * quarters;
+  return room;
+}
+
 static pl_auto_score best_of(const planc_problem *problem, pl_walk_room room, int32_t times) {
   searched s;
   begin(&s, problem, room, true);
   pl_auto_search_start(&s.search, WORK);
-  pl_auto_search_improve_often(&s.search, times, CHANGES, 2000);
+  pl_auto_search_improve_often(&s.search, times, SOME_CHANGES, 2000);
   pl_auto_score best = s.search.best_score;
   if (pl_auto_search_found(&s.search)) {
     ck_assert_mem_eq(s.search.ways, s.search.best, (size_t)s.gaps.n);
@@ -351,7 +366,7 @@ START_TEST(more_times_find_what_is_no_slower) {
     planc_graph *graph;
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
     planc_problem problem = problem_of(graph, INT64_C(1) << 40);
-    pl_walk_room room = {(INT64_C(1) << (12 + rand_below(&rng, 12))) + 4096, PL_RECEIVES_LATE};
+    pl_walk_room room = tight_room(&problem, 1 + rand_below(&rng, 3));
     pl_auto_score once = best_of(&problem, room, 1), often = best_of(&problem, room, TIMES);
     ck_assert_int_le(often.ns, once.ns);
     n_faster += often.ns < once.ns;
