@@ -285,7 +285,7 @@ def verdict(row):
     does = f"the plan {' and '.join(what)}"
     if number > 1:
         beside = [name for name, is_done in (("swaps", swaps), ("checkpointing", again)) if is_done]
-        return f"{in_parts(number)} of each step {does}, which is gradient accumulation with {' and '.join(beside)}"
+        return f"in each step, of {number} micro-batches, {does}, which is gradient accumulation with {' and '.join(beside)}"
     return f"in each step {does}" + ("" if swaps else ", which is checkpointing")
 
 
@@ -337,6 +337,8 @@ def refusal(problems, path, is_divided):
         problem.planc("plan", *problem.common, *problem.budget, *problem.effort, "-o", path)
     except Stop as stop:
         why = str(stop)
+    if not is_divided and (first.graph.recorder.division.samples or 0) > 1:
+        why = f"{why}\nthe step can accumulate gradients: --micro-batches 1,2,4 plans it in micro-batches, too".lstrip()
     if least <= first.compared["budget_bytes"]:
         return why or "no policy has a plan"
     share = -(-100 * (least - first.reserved) // max(first.plain_bytes - first.reserved, 1))  # that does, taken as --budget
