@@ -144,8 +144,8 @@ def refuse_undivided(options, samples, most):
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step takes no micro-batches; with --micro-batches it goes through those that "
                    "planc_torch.micro_batches() gives")
     if samples < most:
-        raise Stop(EXIT_BAD_INPUT, f"{options.step}: a batch of {samples} samples has no {most} micro-batches; leave out what is more "
-                   "than its samples")
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: a batch of {samples} sample{'s' if samples != 1 else ''} has no {most} "
+                   "micro-batches; leave out what is more than its samples")
 
 
 def recorded_at(options, batches):
@@ -157,7 +157,7 @@ def recorded_at(options, batches):
 
 def record_with(options, step, example, micro_batches=1):
     make_args = arguments_of(example)
-    with reraised("the step raised"):
+    with reraised(f"the step{f' {in_parts(micro_batches)}' if micro_batches > 1 else ''} raised"):
         device = options.on or ("cuda" if options.fake else default_device(make_args))
         recorder = record(step, make_args, device, not options.fake, micro_batches)
     if not any(call.name != END for call in recorder.calls):
@@ -205,16 +205,18 @@ class Problem:
         # On the processor there is no context of a device, and libraries work in what they allocate.
         self.reserved = 0 if graph.recorder.device == "cpu" else described["device"]["reserved_bytes"]
         # What the user holds beside the plan is taken of the device as what its libraries take.
-        kind, device = ("--profile", options.profile) if options.profile else ("--device", options.device)
-        self.common = [path, kind, device, "--reserved", self.reserved + self.outside]
+        kind, self.device = ("--profile", options.profile) if options.profile else ("--device", options.device)
+        self.common = [path, kind, self.device, "--reserved", self.reserved + self.outside]
         if options.host_budget:
             self.common += ["--host-budget", options.host_budget]
-        self.effort = ["--effort", options.effort] if options.effort else []
         plain = json.loads(self.planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
                                       os.path.join(folder, "plain.plan")))
         self.plain_bytes, self.plain_ns, self.ideal_ns = plain["peak_bytes"], plain["iteration_ns"], plain["ideal_ns"]
         self.share = ""
         self.budget = first.budget if first else self.budget_of(options.budget)
+
+    def compare(self, effort):
+        self.effort = ["--effort", effort] if effort else []
         self.compared = json.loads(self.planc("compare", *self.common, *self.budget, *self.effort, "--json"))
         self.rows = [{**row, "micro_batches": self.number} for row in self.compared["rows"] if row["policy"] != "ideal"]
 
@@ -480,6 +482,7 @@ def main(arguments=None):
         problems = []
         for graph in recorded(options, numbers):
             problems.append(Problem(graph, options, folder, problems[0] if problems else None))
+            problems[-1].compare(options.effort)
         rows = [row for problem in problems for row in problem.rows if row["feasible"]]
         if not rows:
             raise Stop(EXIT_INFEASIBLE, refusal(problems, os.path.join(folder, "none"), bool(options.micro_batches)))

@@ -25,7 +25,7 @@ from .calls import (END, OUTSIDE, READ, SHARES, STORAGE, address_of, described, 
                     touches)
 from .handed_out import is_forgotten
 from .methods import Methods
-from .micro import divided
+from .micro import Division, divided
 from .no_driver import has_driver
 from .scratch import clock_of, uses
 from torch_recorder import Call, Recorder, called, first_difference, storage_of, tensors_in
@@ -77,7 +77,7 @@ class StepRecorder(Recorder):
         self.zeroed = None  # the user's line that zeroes gradients in place
         self.knows_scratch = False  # the cost of a call is the bytes that it works in beside what it gives
         self.forward_of = {}  # module and line of the call behind each node of autograd, by the node's number
-        self.division = None  # into micro-batches
+        self.division = Division(1)  # into micro-batches
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
