@@ -21,6 +21,8 @@ static const prog_option options[] = {
     {"effort", 0, "LEVEL", "how long policy auto searches, 0 to 3 (default: 1)"},
     {"graph", 0, "FILE", "keep the recorded graph in this file"},
     {"batches", 0, "B,B,B", "record at three batch sizes, and make a graph of all batches instead of a plan"},
+    {"micro-batches", 0, "K,K,...",
+     "record the step in each of so many micro-batches, and plan the fastest (default: 1)"},
     {"output", 'o', "FILE", "the plan (default: FILE's name with .plan, here)"},
     {"check", 0, "PLAN", "only tell whether PLAN is of the step as it is now"},
     {"json", 0, NULL, "the table as one line of JSON"},
@@ -164,9 +166,9 @@ static planc_status refuse_beside(const prog_arguments *arguments, const char *o
  * made there is no plan. The GPU matters to both only where its kernels are recorded without it. */
 static planc_status refuse_planning(const prog_arguments *arguments) {
   static const char *const described[] = {"device", "profile", NULL};
-  static const char *const beside_check[] = {"budget", "host-budget", "effort", "output",
-                                             "graph",  "batches",     "json",   NULL};
-  static const char *const beside_batches[] = {"budget", "host-budget", "effort", "output", NULL};
+  static const char *const beside_check[] = {"budget",  "host-budget",   "effort", "output", "graph",
+                                             "batches", "micro-batches", "json",   NULL};
+  static const char *const beside_batches[] = {"budget", "host-budget", "effort", "micro-batches", "output", NULL};
   const bool checks = prog_option_given(arguments, "check");
   const char *option = checks ? "check" : "batches";
   if (makes_plan(arguments)) return NULL;

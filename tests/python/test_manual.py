@@ -413,7 +413,7 @@ class Examples(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             followed = [line for line in done.stdout.splitlines() if line.startswith("step ")]
             example = re.search(r"runtime/\S+\.py", block)[0]
-            plain = run(f"{PYTHON_WITH_TORCH} {example}", cwd=folder).stdout.splitlines()
+            plain = run(f"PYTHONPATH=runtime/torch {PYTHON_WITH_TORCH} {example}", cwd=folder).stdout.splitlines()
             self.assertEqual(followed, plain)
             self.assertGreater(len(plain), 5)
 

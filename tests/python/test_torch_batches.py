@@ -147,7 +147,8 @@ class BatchesTest(unittest.TestCase):
         done = planc("plan", os.path.join(self.folder, "step.yaml"), "--batch", 12, "--policy", "none",
                      "--device", os.path.join(ROOT, "profiles", "h100.json"), "-o", path)
         self.assertEqual(done.returncode, 0, done.stderr)
-        with self.assertRaisesRegex(ValueError, "x.plan is of a step recorded at several batch sizes.* without --batches records the step"):
+        with self.assertRaisesRegex(ValueError, "x.plan is of a step recorded at several batch sizes.* records the step at batch 12 "
+                                    "without --batches, and makes"):
             planc_torch.follow(path, made.step)
 
     def test_gradients_are_clipped_once_behind_all_rounds(self):
@@ -172,6 +173,8 @@ class BatchesTest(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
         self.assertIn("3 rounds of 4", done.stdout)
+        with self.assertRaisesRegex(ValueError, "planc torch records the step at batch 12 with --micro-batches 3, and makes"):
+            planc_torch.follow(path, made.step)
         phases = {row["type"]: row["phase"] for row in rows if isinstance(row.get("op"), str)}
         of_norms = {phase for name, phase in phases.items() if "norm" in name or name == "aten.clamp"}
         self.assertEqual(of_norms, {"optimizer"}, "runs once for all rounds")

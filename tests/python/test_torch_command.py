@@ -155,6 +155,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(words[words.index("--reserved") + 1], str(told["reserved_bytes"] + told["outside_bytes"]))
         rows = {row["policy"]: row for row in json.loads(self.planc(*words[1:], "--json").stdout)["rows"]}
         for row in told["policies"]:
+            self.assertEqual(row.pop("micro_batches"), 1)
             self.assertEqual({key: rows[row["policy"]][key] for key in row}, row)
         self.assertNotIn("compares them again", self.planc(*asked[:-2]).stdout)
 
@@ -282,12 +283,18 @@ class CommandTest(unittest.TestCase):
                           done.stdout)
 
     def test_the_winner_is_told_in_the_words_that_users_know(self):
-        for (out, again), words in {(0, 0): "the step fits as it is: no plan is needed",
-                                    (0, 1000): "in each step the plan computes again for 0.001 ms, which is checkpointing",
-                                    (1024, 0): "in each step the plan swaps 1.00 KiB out and 1.00 KiB in",
-                                    (1024, 1000): "in each step the plan swaps 1.00 KiB out and 1.00 KiB in and computes again "
-                                                  "for 0.001 ms"}.items():
-            row = {"d2h_bytes": out, "h2d_bytes": out, "recompute_ns": again}
+        swaps, again = "the plan swaps 1.00 KiB out and 1.00 KiB in", "computes again for 0.001 ms"
+        accumulates = "which is gradient accumulation with"
+        for (number, moved, repeated), words in {
+                (1, 0, 0): "the step fits as it is: no plan is needed",
+                (1, 0, 1000): f"in each step the plan {again}, which is checkpointing",
+                (1, 1024, 0): f"in each step {swaps}",
+                (1, 1024, 1000): f"in each step {swaps} and {again}",
+                (4, 0, 0): "the step fits in 4 micro-batches: gradient accumulation, and nothing else",
+                (4, 0, 1000): f"in each step, of 4 micro-batches, the plan {again}, {accumulates} checkpointing",
+                (4, 1024, 0): f"in each step, of 4 micro-batches, {swaps}, {accumulates} swaps",
+                (4, 1024, 1000): f"in each step, of 4 micro-batches, {swaps} and {again}, {accumulates} swaps and checkpointing"}.items():
+            row = {"micro_batches": number, "d2h_bytes": moved, "h2d_bytes": moved, "recompute_ns": repeated}
             self.assertEqual(planc_torch.__main__.verdict(row), words)
 
     def test_an_example_trains_with_a_plan_as_without(self):

@@ -39,11 +39,12 @@ class Recorded:
     the arena's; launching is free, so that small ops are worth something. How good a plan is matters to nobody who follows
     it: with the least effort it is found soonest."""
 
-    def __init__(self, make, folder, effort=0):
+    def __init__(self, make, folder, effort=0, micro_batches=1):
         self.make, self.folder, self.effort = make, folder, effort
         self.plans, self.leasts = {}, {}
         step = make()
-        self.graph = planc_torch.StepGraph(planc_torch.record(step.step, arguments_of(step.example), "cpu"), make.__name__)
+        self.graph = planc_torch.StepGraph(planc_torch.record(step.step, arguments_of(step.example), "cpu",
+                                                               micro_batches=micro_batches), make.__name__)
         self.path, self.device = (os.path.join(folder, name) for name in ("step.yaml", "device.json"))
         self.graph.write(self.path)
         with open(os.path.join(ROOT, "profiles", "v100-32g.json"), encoding="utf-8") as file:

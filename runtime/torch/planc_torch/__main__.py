@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from .batches import BatchGraph
 from .calls import END, tensors_in
 from .checking import difference
 from .library import Follower, FollowError
+from .micro import MOST
 from .no_driver import NO_DRIVER, Gpu
 from .plan_file import PlanFile
 from .step_graph import StepGraph
@@ -124,10 +126,26 @@ def session(options):
     return without_memory(Gpu(options.profile or options.device, described))
 
 
-def recorded(options):
+def recorded(options, numbers=(1,)):
+    """The step's graphs, of each of these numbers of micro-batches."""
     with session(options):
         step, example = load(options.step, options.example, options.arguments)
-        return record_with(options, step, example)
+        graphs = []
+        for number in numbers:
+            graphs.append(record_with(options, step, example, number))
+            if options.micro_batches:
+                refuse_undivided(options, graphs[0].recorder.division.samples, numbers[-1])
+        return graphs
+
+
+def refuse_undivided(options, samples, most):
+    """`samples`: of the smallest batch that the step has divided, None where it has none; `most`: of the numbers asked for."""
+    if samples is None:
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step takes no micro-batches; with --micro-batches it goes through those that "
+                   "planc_torch.micro_batches() gives")
+    if samples < most:
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: a batch of {samples} sample{'s' if samples != 1 else ''} has no {most} "
+                   "micro-batches; leave out what is more than its samples")
 
 
 def recorded_at(options, batches):
@@ -137,11 +155,11 @@ def recorded_at(options, batches):
         return [record_with(options, step, of_batch(example, batch)) for batch in batches]
 
 
-def record_with(options, step, example):
+def record_with(options, step, example, micro_batches=1):
     make_args = arguments_of(example)
-    with reraised("the step raised"):
+    with reraised(f"the step{f' {in_parts(micro_batches)}' if micro_batches > 1 else ''} raised"):
         device = options.on or ("cuda" if options.fake else default_device(make_args))
-        recorder = record(step, make_args, device, has_elements=not options.fake)
+        recorder = record(step, make_args, device, not options.fake, micro_batches)
     if not any(call.name != END for call in recorder.calls):
         hint = "; move model and arguments there, or give --on cpu" if recorder.device == "cuda" else ""
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}{hint}")
@@ -175,26 +193,38 @@ def read_description(options):
 
 
 class Problem:
-    """The recorded graph, in a file, and how much there is of the device that it is planned for."""
+    """The recorded graph, in a file, and how much there is of the device that it is planned for. `first`: the same step in fewer
+    micro-batches, whose budget is this one's."""
 
-    def __init__(self, graph, options, folder):
-        self.program = options.planc
-        self.graph = options.graph or os.path.join(folder, "step.yaml")
-        graph.write(self.graph)
+    def __init__(self, graph, options, folder, first=None):
+        self.program, self.graph, self.number = options.planc, graph, graph.micro_batches
+        path = options.graph if options.graph and not first else os.path.join(folder, f"step-{self.number}.yaml")
+        graph.write(path)
         self.outside = graph.outside_bytes
         described = read_description(options)
         # On the processor there is no context of a device, and libraries work in what they allocate.
         self.reserved = 0 if graph.recorder.device == "cpu" else described["device"]["reserved_bytes"]
         # What the user holds beside the plan is taken of the device as what its libraries take.
-        kind, path = ("--profile", options.profile) if options.profile else ("--device", options.device)
-        self.common = [self.graph, kind, path, "--reserved", self.reserved + self.outside]
+        kind, self.device = ("--profile", options.profile) if options.profile else ("--device", options.device)
+        self.common = [path, kind, self.device, "--reserved", self.reserved + self.outside]
         if options.host_budget:
             self.common += ["--host-budget", options.host_budget]
         plain = json.loads(self.planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
-                                 os.path.join(folder, "plain.plan")))
+                                      os.path.join(folder, "plain.plan")))
         self.plain_bytes, self.plain_ns, self.ideal_ns = plain["peak_bytes"], plain["iteration_ns"], plain["ideal_ns"]
         self.share = ""
-        self.budget = self.budget_of(options.budget)
+        self.budget = first.budget if first else self.budget_of(options.budget)
+
+    def compare(self, effort):
+        self.effort = ["--effort", effort] if effort else []
+        self.compared = json.loads(self.planc("compare", *self.common, *self.budget, *self.effort, "--json"))
+        self.rows = [{**row, "micro_batches": self.number} for row in self.compared["rows"] if row["policy"] != "ideal"]
+
+    def keep(self, path):
+        """Has its graph at `path` as well, and is about that from then on."""
+        if self.common[0] != path:
+            self.graph.write(path)
+            self.common[0] = path
 
     def planc(self, *arguments):
         return run_planc(self.program, *arguments)
@@ -230,62 +260,94 @@ def time(ns):
     return f"{ns / 1e6:.3f} ms" if ns < 10**9 else f"{ns / 1e9:.3f} s"
 
 
-def row_text(row, plain_ns, best):
-    overhead = row["iteration_ns"] / plain_ns - 1 if plain_ns else 0.0
-    return (f"{row['policy']:<14}{size(row['peak_bytes']):>14}{time(row['iteration_ns']):>14}{overhead:>+9.1%}"
+def row_text(row, first, is_divided, best):
+    overhead = row["iteration_ns"] / first.plain_ns - 1 if first.plain_ns else 0.0
+    number = f"{row['micro_batches']:>14}" if is_divided else ""
+    return (f"{row['policy']:<14}{number}{size(row['peak_bytes']):>14}{time(row['iteration_ns']):>14}{overhead:>+9.1%}"
             f"{size(row['d2h_bytes']):>13}{size(row['h2d_bytes']):>13}{time(row['recompute_ns']):>14}{best}")
+
+
+def in_parts(number):
+    return f"in {number} micro-batch{'es' if number > 1 else ''}"
+
+
+def as_it_is(problem):
+    """The step without a plan, in its micro-batches where it has several."""
+    return "as it is" + (f" {in_parts(problem.number)}" if problem.number > 1 else "")
 
 
 def verdict(row):
     """The winner in the words that its users know it by."""
-    if not row["d2h_bytes"] and not row["h2d_bytes"] and not row["recompute_ns"]:
-        return "the step fits as it is: no plan is needed"
-    what = [f"swaps {size(row['d2h_bytes'])} out and {size(row['h2d_bytes'])} in"] if row["d2h_bytes"] or row["h2d_bytes"] else []
-    what += [f"computes again for {time(row['recompute_ns'])}"] if row["recompute_ns"] else []
-    name = "" if row["d2h_bytes"] or row["h2d_bytes"] else ", which is checkpointing"
-    return f"in each step the plan {' and '.join(what)}{name}"
+    number, swaps, again = row["micro_batches"], row["d2h_bytes"] or row["h2d_bytes"], row["recompute_ns"]
+    if not swaps and not again:
+        return (f"the step fits {in_parts(number)}: gradient accumulation, and nothing else" if number > 1 else
+                "the step fits as it is: no plan is needed")
+    what = [f"swaps {size(row['d2h_bytes'])} out and {size(row['h2d_bytes'])} in"] if swaps else []
+    what += [f"computes again for {time(again)}"] if again else []
+    does = f"the plan {' and '.join(what)}"
+    if number > 1:
+        beside = [name for name, is_done in (("swaps", swaps), ("checkpointing", again)) if is_done]
+        return f"in each step, of {number} micro-batches, {does}, which is gradient accumulation with {' and '.join(beside)}"
+    return f"in each step {does}" + ("" if swaps else ", which is checkpointing")
 
 
-def show(problem, compared, graph, rows, chosen, path, effort, is_fake, is_kept):
-    print(f"{graph.name}: {len(graph.calls) - 1} calls; as it is {size(problem.plain_bytes)} of device memory and "
-          f"{time(problem.plain_ns)} a step on {compared['device']}")
-    print(f"budget {size(compared['budget_bytes'])}{problem.share}, of which {size(problem.reserved)} are the libraries' and "
-          f"{size(problem.outside)} the step's arguments and what else the plan leaves alone")
+def show(problems, rows, chosen, options):
+    """`problems` by their numbers of micro-batches, `rows` that are feasible, and the one of these that is taken."""
+    first, taken = next(iter(problems.values())), problems[chosen["micro_batches"]]
+    graph, compared, is_divided = first.graph, first.compared, bool(options.micro_batches)
+    print(f"{graph.name}: {len(graph.calls) - 1} calls; {as_it_is(first)} {size(first.plain_bytes)} of device memory and "
+          f"{time(first.plain_ns)} a step on {compared['device']}")
+    for problem in list(problems.values())[1:]:
+        print(f"{in_parts(problem.number)} {len(problem.graph.calls) - 1} calls, {size(problem.plain_bytes)} and {time(problem.plain_ns)}")
+    print(f"budget {size(compared['budget_bytes'])}{first.share}, of which {size(taken.reserved)} are the libraries' and "
+          f"{size(taken.outside)} the step's arguments and what else the plan leaves alone")
     if graph.scratch_bytes is None:
-        why = "nothing is allocated with --fake" if is_fake else "it takes planc_torch's extension to see it"
+        why = "nothing is allocated with --fake" if options.fake else "it takes planc_torch's extension to see it"
         print(f"no room is planned for what calls allocate and free themselves: {why}")
     if graph.recorder.zeroed:
         print(f"{graph.recorder.zeroed}: gradients are zeroed in place, so that they stay between steps; "
               "zero_grad(set_to_none=True) frees them")
-    print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'to the host':>13}{'and back':>13}{'run again for':>14}")
+    number = f"{'micro-batches':>14}" if is_divided else ""
+    print(f"{'policy':<14}{number}{'peak':>14}{'step':>14}{'slower':>9}{'to the host':>13}{'and back':>13}{'run again for':>14}")
     for row in rows:
-        print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))
-    missing = [row["policy"] for row in compared["rows"] if not row["feasible"]]
+        print(row_text(row, first, is_divided, "  <- taken" if row is chosen else ""))
+    for problem in problems.values():
+        tell_missing(problem, is_divided)
+    print(f"slower is than the step {as_it_is(first)}; planc explain and planc compare count from ideal, the calls alone: "
+          f"{time(taken.ideal_ns)}")
+    print(f"{verdict(chosen)}: {options.output}")
+    if options.graph:
+        words = " ".join(shlex.quote(str(word)) for word in (*taken.common, "--budget", compared["budget_bytes"], *taken.effort))
+        print(f"planc compare {words} compares them again" + (f" {in_parts(taken.number)}" if is_divided else ""))
+
+
+def tell_missing(problem, is_divided):
+    missing = [row["policy"] for row in problem.rows if not row["feasible"]]
+    policies = f" by {', '.join(missing)}" if missing and len(missing) < len(problem.rows) or not is_divided else ""
     if missing:
-        print(f"no plan fits by {', '.join(missing)}")
-    print(f"slower is than the step as it is; planc explain and planc compare count from ideal, the calls alone: "
-          f"{time(problem.ideal_ns)}")
-    print(f"{verdict(chosen)}: {path}")
-    if is_kept:
-        words = " ".join(shlex.quote(str(word)) for word in (*problem.common, "--budget", compared["budget_bytes"], *effort))
-        print(f"planc compare {words} compares them again")
+        print(f"no plan fits{f' {in_parts(problem.number)}' if is_divided else ''}{policies}")
 
 
-def refusal(problem, compared, effort, path):
+def refusal(problems, path, is_divided):
     """That no plan fits, with the least budget that was found to, if it is the device's, and what binds."""
+    first = problems[0]
+    beyond = [(row["least_budget"], problem.number, row["policy"], problem) for problem in problems for row in problem.rows
+              if row["least_budget"] is not None]
+    least, number, policy, problem = min(beyond, key=lambda one: one[:3], default=(0, 1, "", first))
     why = ""
     try:
-        problem.planc("plan", *problem.common, *problem.budget, *effort, "-o", path)
+        problem.planc("plan", *problem.common, *problem.budget, *problem.effort, "-o", path)
     except Stop as stop:
         why = str(stop)
-    beyond = [(row["least_budget"], row["policy"]) for row in compared["rows"] if row["least_budget"] is not None]
-    if not beyond or min(beyond)[0] <= compared["budget_bytes"]:
+    if not is_divided and (first.graph.recorder.division.samples or 0) > 1:
+        why = f"{why}\nthe step can accumulate gradients: --micro-batches 1,2,4 plans it in micro-batches, too".lstrip()
+    if least <= first.compared["budget_bytes"]:
         return why or "no policy has a plan"
-    least, policy = min(beyond)
-    share = -(-100 * (least - problem.reserved) // max(problem.plain_bytes - problem.reserved, 1))  # that does, taken as --budget
-    host = ", with host memory that is not limited" if "--host-budget" in problem.common else ""
-    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share} % of "
-            f"what the step takes as it is{host}\n{why}")
+    share = -(-100 * (least - first.reserved) // max(first.plain_bytes - first.reserved, 1))  # that does, taken as --budget
+    where = f" {in_parts(number)}" if is_divided else ""
+    host = ", with host memory that is not limited" if "--host-budget" in first.common else ""
+    return (f"no plan fits {size(first.compared['budget_bytes'])}: the least found for one, by {policy}{where}, is {size(least)}, "
+            f"{share} % of what the step takes {as_it_is(first)}{host}\n{why}")
 
 
 class NoFramework:
@@ -299,12 +361,13 @@ class NoFramework:
     streams = None
 
 
-def take(problem, rows, effort, path):
+def take(problems, rows, path):
     """Puts the fastest plan that can be followed at `path`; gives its row."""
     aside, why = f"{path}.part", None
     for row in rows:
+        problem = problems[row["micro_batches"]]
         try:
-            searching = effort if row["policy"] in SEARCHING else []
+            searching = problem.effort if row["policy"] in SEARCHING else []
             problem.planc("plan", *problem.common, *problem.budget, *searching, "--policy", row["policy"], "-o", aside)
             Follower(aside, NoFramework).close()
             os.replace(aside, path)
@@ -317,14 +380,22 @@ def take(problem, rows, effort, path):
     raise Stop(EXIT_INFEASIBLE, f"no plan within the budget can be followed: {why}")
 
 
-def table(problem, compared, graph, chosen, path):
+def recording(problem):
+    """What there is to tell of a recording in JSON."""
+    return {"calls": len(problem.graph.calls) - 1, "plain_bytes": problem.plain_bytes, "plain_ns": problem.plain_ns,
+            "reserved_bytes": problem.reserved, "outside_bytes": problem.outside, "scratch_bytes": problem.graph.scratch_bytes}
+
+
+def table(problems, chosen, path):
     """The JSON of all that."""
-    keys = ("policy", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes", "recompute_ns")
-    return {"planc": "torch/1", "graph": graph.name, "device": compared["device"], "calls": len(graph.calls) - 1,
-            "plain_bytes": problem.plain_bytes, "plain_ns": problem.plain_ns, "reserved_bytes": problem.reserved,
-            "outside_bytes": problem.outside, "scratch_bytes": graph.scratch_bytes, "budget_bytes": compared["budget_bytes"], "policies":
-            [{key: row[key] for key in keys} for row in compared["rows"] if row["policy"] != "ideal"],
-            "taken": chosen["policy"], "output": path}
+    keys = ("policy", "micro_batches", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes",
+            "recompute_ns")
+    first = problems[0]
+    return {"planc": "torch/1", "graph": first.graph.name, "device": first.compared["device"], **recording(first),
+            "budget_bytes": first.compared["budget_bytes"],
+            "recorded": [{"micro_batches": problem.number, **recording(problem)} for problem in problems],
+            "policies": [{key: row[key] for key in keys} for problem in problems for row in problem.rows],
+            "taken": chosen["policy"], "taken_micro_batches": chosen["micro_batches"], "output": path}
 
 
 def check(options):
@@ -333,12 +404,21 @@ def check(options):
         file = PlanFile(options.check)
     except ValueError as error:
         raise Stop(EXIT_BAD_INPUT, str(error)) from error
-    graph = recorded(options)
+    graph, = recorded(options, [file.micro_batches])
     found = difference(graph, file)
     if found:
         raise Stop(EXIT_OTHER_GRAPH, f"{found}: {options.check} is not of this step any more")
-    print(f"{options.check}: of this step, {len(graph.calls) - 1} calls")
+    parts = f" {in_parts(file.micro_batches)}" if file.micro_batches > 1 else ""
+    print(f"{options.check}: of this step{parts}, {len(graph.calls) - 1} calls")
     return 0
+
+
+def numbers_in(text):
+    """Of micro-batches."""
+    numbers = [int(part) for part in text.split(",") if re.fullmatch("[0-9]{1,2}", part)]
+    if len(numbers) <= text.count(",") or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= MOST:
+        raise Stop(EXIT_USAGE, f"--micro-batches takes ascending numbers from 1 to {MOST}, such as 1,2,4,8, not {text}")
+    return numbers
 
 
 def three_sizes(text):
@@ -385,7 +465,7 @@ def main(arguments=None):
     parser.add_argument("--example", default="example")
     parser.add_argument("--on", choices=("cpu", "cuda"))
     parser.add_argument("--fake", action="store_true")
-    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "batches", "check", "output"):
+    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "batches", "micro-batches", "check", "output"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")
@@ -397,21 +477,24 @@ def main(arguments=None):
         return check(options)
     if options.batches:
         return of_all_batches(options)
-    output = options.output
+    numbers = numbers_in(options.micro_batches) if options.micro_batches else [1]
     with tempfile.TemporaryDirectory() as folder:
-        graph = recorded(options)
-        problem = Problem(graph, options, folder)
-        effort = ["--effort", options.effort] if options.effort else []
-        compared = json.loads(problem.planc("compare", *problem.common, *problem.budget, *effort, "--json"))
-        rows = [row for row in compared["rows"] if row["feasible"] and row["policy"] != "ideal"]
+        problems = []
+        for graph in recorded(options, numbers):
+            problems.append(Problem(graph, options, folder, problems[0] if problems else None))
+            problems[-1].compare(options.effort)
+        rows = [row for problem in problems for row in problem.rows if row["feasible"]]
         if not rows:
-            raise Stop(EXIT_INFEASIBLE, refusal(problem, compared, effort, os.path.join(folder, "none")))
-        rows.sort(key=lambda row: row["iteration_ns"])
-        chosen = take(problem, rows, effort, output)
+            raise Stop(EXIT_INFEASIBLE, refusal(problems, os.path.join(folder, "none"), bool(options.micro_batches)))
+        rows.sort(key=lambda row: row["iteration_ns"])  # of equal ones that in fewer micro-batches is first
+        by_number = {problem.number: problem for problem in problems}
+        chosen = take(by_number, rows, options.output)
+        if options.graph:
+            by_number[chosen["micro_batches"]].keep(options.graph)
     if options.json:
-        print(json.dumps(table(problem, compared, graph, chosen, output), separators=(",", ":")))
+        print(json.dumps(table(problems, chosen, options.output), separators=(",", ":")))
     else:
-        show(problem, compared, graph, rows, chosen, output, effort, options.fake, bool(options.graph))
+        show(by_number, rows, chosen, options)
     return 0
 
 

@@ -19,6 +19,7 @@ import torch
 from .calls import tensors_on
 from .iteration import DroppedTensor, Iteration
 from .library import FollowError
+from .micro import dividing
 from .plan_file import PlanFile
 from .watching import Seen
 from torch_refusals import replaced
@@ -45,7 +46,8 @@ class Followed:
         file = PlanFile(path)
         if file.device == "cuda" and not torch.cuda.is_available():
             raise FollowError(f"{path} is of a step on a GPU, and PyTorch sees none here")
-        self.step, self.left, self.steps, self.told = step, {}, 0, set()
+        self.step = dividing(step, file.micro_batches)  # with and without the plan
+        self.left, self.steps, self.told = {}, 0, set()
         self.warned = {}  # reasons by the number of the call
         self.iteration = Iteration(file, addresses)
         self.is_open, self.seen = True, SEEN

@@ -4,6 +4,7 @@ import json
 import math
 
 from .calls import OUTSIDE
+from .micro import MOST
 from .scratch import KEPT
 from graphfile import DTYPE_BYTES
 
@@ -37,13 +38,19 @@ class PlannedCall:
         return any(size <= 0 for size in parts[::2]) or not all(KEPT <= use < len(self.gives) for use in parts[1::2])
 
 
+def what_to_record(job):
+    """Of a plan whose batch runs in rounds: where micro-batches differ by one sample at most, they are no larger than the largest."""
+    rounds = len(job["rounds"])
+    return f"batch {job['batch']}" + (f" with --micro-batches {rounds}" if rounds > 1 else " without --batches")
+
+
 class PlanFile:
-    """The step's calls, the names and bytes of its tensors, and its device. ValueError where the plan is not of a recorded
-    step, or is cut short."""
+    """The step's calls, the names and bytes of its tensors, its device, and in how many micro-batches it runs. ValueError where the
+    plan is not of a recorded step, or is cut short."""
 
     def __init__(self, path):
-        self.path, self.calls, self.names, self.sizes, self.device = path, [], [], [], None
-        text, is_plan, is_whole, is_of_batches = "", False, False, False
+        self.path, self.calls, self.names, self.sizes, self.device, self.micro_batches = path, [], [], [], None, 1
+        text, is_plan, is_whole, of_batches = "", False, False, None
         try:
             with open(path, encoding="utf-8") as file:
                 for text in file:
@@ -54,13 +61,13 @@ class PlanFile:
                         self.sizes.append(DTYPE_BYTES[tensor["dtype"]] * math.prod(tensor["shape"]))
                     elif text.startswith('{"op":'):
                         op = json.loads(text)
-                        is_of_batches = "line" in op["attrs"] and OF_CALLS.isdisjoint(op["attrs"])
-                        if is_of_batches:
-                            break
+                        if of_batches or "line" in op["attrs"] and OF_CALLS.isdisjoint(op["attrs"]):
+                            of_batches = "its batch"
+                            continue
                         self.calls.append(PlannedCall(op))
-                        self.device = op["attrs"].get("device")
+                        self.device, self.micro_batches = op["attrs"].get("device"), op["attrs"].get("micro_batches", 1)
                     elif text.startswith('{"job":'):
-                        is_whole = True
+                        is_whole, of_batches = True, of_batches and what_to_record(json.loads(text))
                         break
         except json.JSONDecodeError as error:
             if not text.endswith("\n"):
@@ -68,11 +75,11 @@ class PlanFile:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
-        if is_of_batches:
-            raise ValueError(f"{path} is of a step recorded at several batch sizes, and such plans tell what to record; planc "
-                             "torch without --batches records the step at the plan's batch, or of its micro-batches, and makes "
-                             "a plan that is followed")
         if is_plan and not is_whole:
             raise ValueError(f"{path} is cut short; make the plan again")
-        if self.device not in DEVICES or any(call.is_wrong(len(self.names)) for call in self.calls):
+        if of_batches:
+            raise ValueError(f"{path} is of a step recorded at several batch sizes, and such plans tell what to record: planc "
+                             f"torch records the step at {of_batches}, and makes a plan that is followed")
+        is_divided = type(self.micro_batches) is int and 1 <= self.micro_batches <= MOST
+        if self.device not in DEVICES or not is_divided or any(call.is_wrong(len(self.names)) for call in self.calls):
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are")

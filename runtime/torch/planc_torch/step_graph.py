@@ -26,6 +26,7 @@ class StepGraph:
 
     def __init__(self, recorder, name):
         self.recorder, self.calls, self.name = recorder, recorder.calls, name
+        self.micro_batches = recorder.division.number
         used = {s for call in self.calls for s in (*call.reads, *call.creates, *call.writes)}
         self.planned = [i for i, s in enumerate(recorder.storages) if s.kind != "input" and i in used]
         self.numbers = {s: n for n, s in enumerate(self.planned)}
@@ -56,11 +57,13 @@ class StepGraph:
 
     def followed(self, call):
         """What planc_torch.follow knows a call by."""
-        device = {"device": self.recorder.device} if call.name == END else {}
+        ends = {"device": self.recorder.device} if call.name == END else {}
+        if ends and self.micro_batches > 1:
+            ends["micro_batches"] = self.micro_batches
         allocations = {"allocations": call.allocated} if call.allocated else {}
         updates = {"updates": 1} if call.updates else {}
         return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
-                "results": self.listed(call.gives), **allocations, **updates, **device}
+                "results": self.listed(call.gives), **allocations, **updates, **ends}
 
     def sizes(self):
         """Bytes of the tensors in the graph."""

@@ -25,6 +25,7 @@ from .calls import (END, OUTSIDE, READ, SHARES, STORAGE, address_of, described, 
                     touches)
 from .handed_out import is_forgotten
 from .methods import Methods
+from .micro import Division, divided
 from .no_driver import has_driver
 from .scratch import clock_of, uses
 from torch_recorder import Call, Recorder, called, first_difference, storage_of, tensors_in
@@ -76,6 +77,7 @@ class StepRecorder(Recorder):
         self.zeroed = None  # the user's line that zeroes gradients in place
         self.knows_scratch = False  # the cost of a call is the bytes that it works in beside what it gives
         self.forward_of = {}  # module and line of the call behind each node of autograd, by the node's number
+        self.division = Division(1)  # into micro-batches
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -289,16 +291,16 @@ def run_iteration(step, args):
     return result
 
 
-def record(step, make_args, device, has_elements=True):
-    """The recorder that has watched the step; `make_args` gives its arguments anew for each run. Where tensors have no elements
-    calls work in no memory, which is then not known."""
+def record(step, make_args, device, has_elements=True, micro_batches=1):
+    """The recorder that has watched the step, which runs in so many micro-batches if it uses micro_batches(); `make_args` gives its
+    arguments anew for each run. Where tensors have no elements calls work in no memory, which is then not known."""
     recorder = StepRecorder(device, definition(step))
 
     def arguments():
         with recorder.looking_away():
             return make_args()
 
-    with recorder.watching_step():
+    with divided(micro_batches) as recorder.division, recorder.watching_step():
         for i in range(MOST_WARM_UPS):
             if i < WARM_UPS or recorder.has_skipped:
                 recorder.has_skipped = False

@@ -250,6 +250,7 @@ Values are not looked at then.
         --effort LEVEL             how long policy auto searches, 0 to 3 (default: 1)
         --graph FILE               keep the recorded graph in this file
         --batches B,B,B            record at three batch sizes, and make a graph of all batches instead of a plan
+        --micro-batches K,K,...    record the step in each of so many micro-batches, and plan the fastest (default: 1)
     -o, --output FILE              the plan (default: FILE's name with .plan, here)
         --check PLAN               only tell whether PLAN is of the step as it is now
         --json                     the table as one line of JSON

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+import planc_torch
+
 WORDS, LENGTH, BATCH, STEPS = 256, 48, 4, 8
 
 
@@ -63,13 +65,16 @@ schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
 
 def step(ids):
     optimizer.zero_grad(set_to_none=True)
-    logits = model(ids[:, :-1])
-    loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-    loss.backward()
+    total = 0
+    for share, part in planc_torch.micro_batches(ids):
+        logits = model(part[:, :-1])
+        loss = functional.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten()) * share
+        loss.backward()
+        total += loss.detach()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     schedule.step()
-    return loss.detach()
+    return total
 
 
 def example():
@@ -79,8 +84,6 @@ def example():
 def main():
     run = step
     if len(sys.argv) > 1:
-        import planc_torch
-
         run = planc_torch.follow(sys.argv[1], step)
     for i in range(STEPS):
         print(f"step {i}: loss {run(example()).item():.6f}")
