@@ -38,7 +38,7 @@ static const pl_priced_work works[] = {
 /* Of a short search beside one of an effort: as many changes as with the least, but hardly a look where to begin. */
 static const pl_priced_work short_work = {
     .start = 2000000, .changes = 4000000, .of_candidate = 40, .bound = 200000, .most_values = 200, .n_times = 1};
-/* Of a search of the standard effort where what is found differs much by chance. */
+/* Of a search of the standard effort where memory is short nearly everywhere: what is found differs much by chance. */
 static const pl_priced_work often_work = {
     .start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 1500000, .most_values = 800, .n_times = 4};
 /* By effort: searches in which ways are fixed (pl_priced_search_fixed), each with the least effort's work. */
@@ -46,6 +46,7 @@ static const int32_t n_fixed[] = {0, 0, 40, 400};
 
 /* How far the best is from the bound: one part in so many of its time, or more, is beyond it. */
 enum {
+  VERY_FAR = 6,    /* 1.20 times the bound: memory is short nearly everywhere */
   FAR = 10,        /* 1.11 times the bound: short searches may find what is faster */
   WORTH_FIXED = 20 /* 1.05 times the bound: with more effort, searches with ways fixed may find what is faster */
 };
@@ -140,12 +141,9 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   return NULL;
 }
 
-bool pl_priced_is_farther(const pl_priced *p, int64_t ns, int32_t parts) {
-  return ns - ns / parts > least_of(p);
-}
-
+/* More than one part in so many of the best time is beyond what no plan is faster than. */
 static bool is_farther(const pl_priced *p, int32_t parts) {
-  return pl_priced_is_farther(p, p->best.ns, parts);
+  return p->best.ns - p->best.ns / parts > least_of(p);
 }
 
 /* Data may go as far as storage. */
@@ -162,33 +160,19 @@ static bool may_find(const pl_priced *p) {
   return p->has_room && !is_pointless(p) && pl_goes_on(p->watch);
 }
 
-static planc_status find_very_far(pl_priced *p, int32_t effort);
-
 /* What recomputes read may be kept for them, but in what comes first. Where what is found is far from what no plan is
  * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
- * the memory, with less, and with what recomputes read kept from the beginning. */
+ * the memory, with less, and with what recomputes read kept from the beginning. Where it is very far memory is short
+ * nearly everywhere, and only a whole search finds what is faster, with that kept from the beginning. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
-  p->gave_up = false;
-  p->may_give_up = effort > 0 && !stores(p);
-  planc_status status = find(p, &works[effort], PL_TAILS_LATER);
-  p->may_give_up = false;
-  if (!status && p->gave_up) return find_very_far(p, effort);
-  if (status || !may_find(p)) return status;
+  PLANC_TRY(find(p, &works[effort], PL_TAILS_LATER));
+  if (!may_find(p)) return NULL;
   if (p->best.ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
-  if (is_farther(p, PL_PRICED_VERY_FAR) && !stores(p)) return find_very_far(p, effort);
+  if (is_farther(p, VERY_FAR) && !stores(p)) return find(p, &often_work, PL_TAILS_FIRST);
   PLANC_TRY(find(p, &short_work, PL_TAILS_NEVER));
   PLANC_TRY(find_in_less(p));
   return pl_goes_on(p->watch) ? find(p, &short_work, PL_TAILS_FIRST) : NULL;
-}
-
-/* Memory is short nearly everywhere: a search finds what is faster with what recomputes read kept from the beginning.
- * What it finds differs much by chance, so that it begins several times. */
-static planc_status find_very_far(pl_priced *p, int32_t effort) {
-  PLANC_TRY(find(p, &often_work, PL_TAILS_FIRST));
-  if (p->best.ns < INT64_MAX || !pl_goes_on(p->watch)) return NULL;
-  PLANC_TRY(find(p, &works[effort], PL_TAILS_LATER));
-  return p->best.ns < INT64_MAX || !pl_goes_on(p->watch) ? NULL : find_anything(p, effort);
 }
 
 /* What fits with less effort fits with more. */

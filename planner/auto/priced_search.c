@@ -38,7 +38,7 @@ planc_status pl_priced_search(pl_priced *p) {
   const int64_t n_changes = pl_min(work->changes / of_one, work->of_candidate * s->n_candidates);
   s->most_steps = s->rehearsal.steps + MOST_STEPS * n_changes * of_one;
   PLANC_TRY(search_rooms(p, n_changes));
-  return p->best.ns < INT64_MAX || p->gave_up ? NULL : try_found(p, &(bool){false});
+  return p->best.ns < INT64_MAX ? NULL : try_found(p, &(bool){false});
 }
 
 static void tell_done(const pl_priced *p, int64_t done_ppm) {
@@ -58,26 +58,26 @@ typedef struct room_step {
   int32_t missed;   /* how often in turn nothing has been found */
 } room_step;
 
-static bool gives_up(const pl_priced *p);
 static void step_room(room_step *room, bool found, bool holds);
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
- * long, what is needed at least may leave less than a step: they become as fine as addresses are. */
+ * long, what is needed at least may leave less than a step: they become as fine as addresses are. It begins anew as
+ * long as it has found nothing; what fits in a little less room is mostly near what has been found in more. */
 static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   enum { FINEST = 128 }; /* of the room: larger steps at once find what is slower */
   pl_auto_search *s = &p->search;
   const bool begins_anew = n_changes < FEW, first_will_do = p->evaluator->problem->terms.first_will_do;
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
   room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
+  bool has_found = false;
   int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
   tell_done(p, 0);
   pl_auto_search_improve_often(s, p->work->n_times, p->work->n_times > 1 ? n_changes / 2 : n_changes, FIRST_PART);
-  p->gave_up = gives_up(p);
-  if (p->gave_up) return NULL;
   if (p->tails != PL_TAILS_NEVER) pl_auto_search_allow_tails(s, true);
   for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {
     if (p->best.ns < INT64_MAX && first_will_do) break;
     bool found = pl_auto_search_found(s), holds = false;
+    has_found |= found;
     if (found) PLANC_TRY(try_found(p, &holds));
     tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
     bool holds_in_all = holds && room.lacking == 0;
@@ -87,15 +87,10 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
     step_room(&room, found, holds);
     pl_auto_search_without(s, pl_min(room.lacking, p->room));
-    if (begins_anew || !found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
+    if (begins_anew || !has_found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
     pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
   }
   return NULL;
-}
-
-static bool gives_up(const pl_priced *p) {
-  return p->may_give_up && pl_goes_on(p->watch) && pl_auto_search_found(&p->search) &&
-         pl_priced_is_farther(p, p->search.best_score.ns, PL_PRICED_VERY_FAR);
 }
 
 /* The search is to be without more where what it has found does not hold, and without less where that holds or nothing

@@ -59,9 +59,7 @@ typedef struct pl_priced {
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
   pl_priced_tails tails;
-  int32_t n_fixed;  /* searches with a way fixed that follow one */
-  bool may_give_up; /* a search ends where its first changes have found what is very far from the bound, */
-  bool gave_up;     /* and has; nothing is stated then */
+  int32_t n_fixed; /* searches with a way fixed that follow one */
   int64_t room;
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;
@@ -73,9 +71,6 @@ typedef struct pl_priced {
   pl_priced_bound bounds[PL_PRICED_ORDERS]; /* by order: [early] is of the present one */
 } pl_priced;
 
-enum { PL_PRICED_VERY_FAR = 6 }; /* 1.20 times the bound: memory is short nearly everywhere */
-/* More than one part in so many of `ns` is beyond what no plan is faster than. */
-bool pl_priced_is_farther(const pl_priced *p, int64_t ns, int32_t parts);
 /* Starts a walk over the job's rounds in its order, or with updates as early as can be. */
 planc_status pl_priced_start_walk(pl_walk *walk, const planc_problem *problem, bool early, pl_walk_room room,
                                   planc_candidate *out);
