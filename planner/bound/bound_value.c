@@ -220,13 +220,7 @@ static pl_bound_window window_of(const pl_bound_value *v, const pl_bound_version
   return window;
 }
 
-/* Nothing is cheaper than to stay for nothing. A copy out that would be made for later gaps may be made at the same
- * time with the first of these. */
-static void price_free_gap(pl_bound_scratch *s, int32_t k) {
-  s->with_copy[k] = s->with_copy[k + 1];
-  s->without[k] = s->without[k + 1];
-  s->way_with[k] = s->way_without[k] = PL_BOUND_STAYS;
-}
+static void price_free_gap(pl_bound_scratch *s, int32_t k);
 
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
   pl_bound_scratch *s = v->scratch;
@@ -264,6 +258,14 @@ static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_
   if (leaves >= s->without[k]) return;
   s->without[k] = leaves;
   s->way_without[k] = PL_BOUND_COPIED;
+}
+
+/* Nothing is cheaper than to stay for nothing. A copy out that would be made for later gaps may be made at the same
+ * time with the first of these. */
+static void price_free_gap(pl_bound_scratch *s, int32_t k) {
+  s->with_copy[k] = s->with_copy[k + 1];
+  s->without[k] = s->without[k + 1];
+  s->way_with[k] = s->way_without[k] = PL_BOUND_STAYS;
 }
 
 /* What these decisions take of memory and links. */
