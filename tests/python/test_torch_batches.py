@@ -5,7 +5,6 @@ at any batch, plans at any, and where there is no such law a sentence says so.""
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 from types import SimpleNamespace

@@ -289,8 +289,8 @@ PyObject *say_bytes(PyObject *, PyObject *const *all, Py_ssize_t n) {
   return Py_NewRef(Py_None);
 }
 
-/* Of storages that weak references in a dict by address keep: the bytes that they have, but for those that only say so, and a list
- * of the addresses of those that are gone. */
+/* Of storages that weak references in a dict by address keep: the bytes that they have, but for those that only say so,
+ * and a list of the addresses of those that are gone. */
 PyObject *bytes_of(PyObject *, PyObject *by_address) {
   Ref gone(PyList_New(0));
   PyObject *address = nullptr;
