@@ -32,8 +32,8 @@ RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/profile/
 # those of PLAIN.
 ASSERTING := $(shell grep -lE '^.include (<assert.h>|".*/(one_job|gaps|rehearsal_state).h")' $$(find src planner runtime -name '*.c'))
 PLAIN ?= $(BUILD)
-object = $(if $(filter $(ASSERTING),$(1)),$(BUILD),$(PLAIN))/$(2)$(1:.c=.o)
-obj = $(foreach source,$(1),$(call object,$(source),))
+object = $(if $(filter $(ASSERTING),$(1)),$(BUILD),$(PLAIN))/$(1:.c=.o)
+obj = $(foreach source,$(1),$(call object,$(source)))
 
 LIBPLANC = $(BUILD)/libplanc.a
 LIBPLANRT = $(BUILD)/libplanrt.a
@@ -61,11 +61,9 @@ $(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
 # The follower, for a framework's process, which may have a oneDNN of its own: without the host backend.
 FOLLOW_SRC = $(SHARED_SRC) $(wildcard runtime/follow*.c)
 FOLLOWER = $(BUILD)/libplanrt-follow.so
-$(BUILD)/pic/%.o: ALL_CFLAGS += -fPIC
-$(BUILD)/pic/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(FOLLOWER): $(foreach source,$(FOLLOW_SRC),$(call object,$(source),pic/)) runtime/follow.map
+# The same objects are in the programs. Without interposition calls are as in these.
+$(call obj,$(FOLLOW_SRC)): ALL_CFLAGS += -fPIC -fno-semantic-interposition
+$(FOLLOWER): $(call obj,$(FOLLOW_SRC)) runtime/follow.map
 	$(CC) -shared $(LDFLAGS) $(EXTRA_CFLAGS) -Wl,--version-script=runtime/follow.map -Wl,--no-undefined -o $@ $(filter %.o,$^) -lyaml -lcjson -lm
 
 # planc_torch's extension, for each of these that has PyTorch. Who follows steps without it takes longer.
@@ -82,10 +80,9 @@ CUDNN_LIBS = $(firstword $(wildcard $(CUDNN_HOME)/lib64 $(CUDNN_HOME)/lib))
 CUDA_ARCHS ?= 75 80 86 89 90
 ARCHS = $(filter-out unoptimised,$(CUDA_ARCHS))
 # Sums are the same whatever the compiler contracts: it does not.
-NVCC_FLAGS = -std=c++17 -O3 -fmad=false -I. -Iinclude -Isrc --Werror all-warnings -Xfatbin=-compress-all -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
+NVCC_FLAGS = -std=c++17 $(if $(filter unoptimised,$(CUDA_ARCHS)),-O0 -Xcicc -O0 -Xptxas -O0,-O3 -Xfatbin=-compress-all) -fmad=false -I. -Iinclude -Isrc --Werror all-warnings -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
 	$(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-	-gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS)) \
-	$(if $(filter unoptimised,$(CUDA_ARCHS)),-Xcicc -O0 -Xptxas -O0)
+	-gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
 CUDA_PLUGIN = $(BUILD)/libplanrt-cuda.so
 cuda: build $(CUDA_PLUGIN)
 # What kernels were last made for: they are made again for others.
@@ -106,8 +103,9 @@ $(CUDA_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(BUILD)/%.o)
 EMULATED = $(BUILD)/emulated
 EMULATED_PLUGIN = $(EMULATED)/libplanrt-cuda.so
 EMULATOR_SRC = $(wildcard tests/cuda/emulator/*.cpp)
-# Every thread of a kernel asks where it stands: -ftls-model has that without a call. -g1 has the lines, in less time than -g.
-CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(patsubst -g,-g1,$(CFLAGS)) $(EXTRA_CFLAGS) -DPLANRT_CUDA_SMALL_LIMITS -fPIC -ftls-model=initial-exec -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
+# Every thread of a kernel asks where it stands: -ftls-model has that without a call. -g1 has the lines, in less time than -g, and what
+# runs at -O1 is compiled in two thirds of the time.
+CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(patsubst -g,-g1,$(patsubst -O2,-O1,$(CFLAGS))) $(EXTRA_CFLAGS) -DPLANRT_CUDA_SMALL_LIMITS -fPIC -ftls-model=initial-exec -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
 	-isystem $(CUDNN_HOME)/include -MMD -MP -c
 emulated: build $(EMULATED_PLUGIN)
 # For a machine with a GPU: all that check-gpu needs in a folder, and check-gpu itself. As a test it has assertions.
@@ -274,8 +272,7 @@ VERSION = $(shell sed -n 's/^\#define PLANC_VERSION "\(.*\)"/\1/p' include/planc
 # Programs and libraries without assertions: library code never aborts whom it works for.
 RELEASE = $(BUILD)/release
 plain:
-	+@$(MAKE_ALL) $(call obj,$(filter-out $(ASSERTING),$(PLANC_SRC) $(PLANC_LIB_SRC) $(PLANRUN_SRC) $(RT_LIB_SRC))) \
-		$(patsubst %.c,$(BUILD)/pic/%.o,$(filter-out $(ASSERTING),$(FOLLOW_SRC)))
+	+@$(MAKE_ALL) $(call obj,$(filter-out $(ASSERTING),$(PLANC_SRC) $(PLANC_LIB_SRC) $(PLANRUN_SRC) $(RT_LIB_SRC)))
 release: plain
 	+@$(MAKE_ALL) BUILD=$(RELEASE) PLAIN=$(BUILD) EXTRA_CFLAGS="$(EXTRA_CFLAGS) -DNDEBUG" build
 	@! nm $(RELEASE)/*.a $(RELEASE)/*.so | grep -q __assert_fail || { echo "an assertion in a release" >&2; exit 1; }

@@ -8,6 +8,7 @@
 #include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 #include "tests/cuda/kernel_call.h"
+#include "tests/support/unit.h"
 
 /* --- Ops on anything ---------------------------------------------------------------------------------------------- */
 
@@ -142,7 +143,8 @@ START_TEST(ops) {
     int64_t most = with.of[0] * with.of[1] * with.of[2];
     if (most > 20000) with.of[draw(3)] = 1;
     with.of[4] = with.of[0] + with.of[1] + with.of[2];
-    check_case(&cases[_i], &with, round % 4 == 3 ? 1 : 1 + (int64_t)draw(5));
+    int64_t batch = round % 4 == 3 ? 1 : 1 + (int64_t)draw(5);
+    if (is_sampled(_i + round, 2)) check_case(&cases[_i], &with, batch);
   }
 }
 END_TEST
@@ -152,7 +154,8 @@ START_TEST(long_ones) {
   seed_draws((uint64_t)_i << 40);
   static const sizes shapes[] = {{{2, 2056, 3}}, {{1, 5003, 1}}, {{1100, 1, 2}}, {{8, 70, 80}}, {{16, 3, 2}}};
   static const int64_t batches[] = {2, 1, 4, 3, 700};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+  for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++) {
+    if (!is_sampled(_i + s, 3)) continue;
     sizes with = shapes[s];
     with.of[3] = 2, with.of[4] = with.of[0] + with.of[1] + with.of[2];
     check_case(&cases[_i], &with, batches[s]);
@@ -166,7 +169,8 @@ START_TEST(runs_of_channels) {
   for (int k = 0; k < N_CASES; k++) {
     if (!strstr(cases[k].op, "type: bias,") && !strstr(cases[k].op, "type: batchnorm")) continue;
     seed_draws((uint64_t)k << 48);
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) check_case(&cases[k], &shapes[s], 3);
+    for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
+      if (is_sampled(k + s, 2)) check_case(&cases[k], &shapes[s], 3);
   }
 }
 END_TEST
@@ -231,7 +235,7 @@ static void check_pool(int kind, const window *w, bool nhwc, int64_t channels, i
 
 START_TEST(windows) {
   seed_draws((uint64_t)_i << 32);
-  for (int round = 0; round < 40; round++) {
+  for (int round = 0, rounds = sampled(40); round < rounds; round++) {
     window w = draw_window();
     check_pool(_i, &w, round % 2, (int64_t[]){1, 2, 3, 8, 16}[draw(5)], 1 + (int64_t)draw(3));
   }
@@ -242,6 +246,7 @@ START_TEST(large_windows) {
   seed_draws((uint64_t)_i << 40);
   const window *w = &windows_of_note[_i];
   for (int kind = 0; kind < N_POOLS; kind++) {
+    if (!is_sampled(_i + kind, 3)) continue;
     check_pool(kind, w, false, 1, 1);
     check_pool(kind, w, false, 3, 2);
     if (w->image[0] * w->image[1] < 2500) check_pool(kind, w, true, 8, 1);
@@ -251,7 +256,7 @@ END_TEST
 
 START_TEST(upsampling) {
   seed_draws((uint64_t)_i << 32);
-  for (int round = 0; round < 16; round++) {
+  for (int round = 0, rounds = sampled(16); round < rounds; round++) {
     static const char *const modes[] = {"nearest", "bilinear", "aligned"};
     bool nhwc = round % 2, grad = _i / 3, aligned = _i % 3 == 2;
     char tensors[TEXT], op[TEXT];

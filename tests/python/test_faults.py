@@ -31,8 +31,8 @@ TINY = os.path.join(ROOT, "tests/golden/inputs/tiny.yaml")
 DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
 OLD = b"what was here before\n"
 TIME_LIMIT = 300
-LAST = 5
-CHILDREN = 200
+LAST = 3
+CHILDREN = 80
 
 SMALL = """planc-graph: 1
 name: small
@@ -70,7 +70,7 @@ def without_times(text):
 class Command:
     """A command, the files it writes, and how outputs are made comparable."""
 
-    def __init__(self, *arguments, outputs=(), sample=10, last=LAST, children=CHILDREN, timed=(), leaves=()):
+    def __init__(self, *arguments, outputs=(), sample=6, last=LAST, children=CHILDREN, timed=(), leaves=()):
         self.arguments = arguments
         self.outputs = outputs
         self.sample, self.last, self.children = sample, last, children
@@ -225,7 +225,7 @@ class Faults(unittest.TestCase):
 
     def test_plan(self):
         """A search takes long, up to where it is refused something."""
-        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=100), MEMORY)
+        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=40), MEMORY)
         self.refuse(Command("planc", "plan", "small.yaml", "-o", "out", outputs=["out"]))
 
     def test_plan_json(self):
@@ -237,10 +237,10 @@ class Faults(unittest.TestCase):
     def test_colocate(self):
         for policy in ("temporal", "zico", "waterwave", "waterwave-s", "tensile", "capuchin"):
             self.refuse(Command("planc", "colocate", TINY + ":4", LENET + ":8", "--device", "k40m", "--policy", policy, "-o",
-                                "out", "--json", outputs=["out"], sample=8))
+                                "out", "--json", outputs=["out"], sample=5))
 
     def test_compare_of_mixes(self):
-        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json"))
+        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json", children=40))
 
     def test_train(self):
         self.refuse(Command("planc", "train", LENET, "-o", "out", outputs=["out"]))
@@ -280,21 +280,20 @@ class Faults(unittest.TestCase):
 
     def test_exec(self):
         command = Command("planrun", "exec", "small.plan", "--iterations", "2", "--save", "out", "--trace", "trace",
-                          "--verify", outputs=["out", "trace"], timed=["-", "trace"], sample=15)
+                          "--verify", outputs=["out", "trace"], timed=["-", "trace"], sample=8)
         self.refuse(command)
         self.refuse(command, FOREIGN)
 
     def test_exec_of_data(self):
-        self.refuse(Command("planrun", "exec", "lenet.plan", "--data", DIGITS, "--iterations", "2", timed=["-"],
-                            sample=10))
+        self.refuse(Command("planrun", "exec", "lenet.plan", "--data", DIGITS, "--iterations", "2", timed=["-"]))
 
     def test_exec_that_goes_on(self):
         self.refuse(Command("planrun", "exec", "lenet.plan", "--synthetic", "--iterations", "2", "--verify", "--resume",
-                            "saved", timed=["-"], sample=10))
+                            "saved", timed=["-"]))
 
     def test_exec_of_a_plan_that_changes(self):
         self.refuse(Command("planrun", "exec", "small.plan", "--iterations", "3", "--watch", "another.plan", "--save",
-                            "out", outputs=["out"], timed=["-"], sample=10))
+                            "out", outputs=["out"], timed=["-"]))
 
     def test_profile(self):
         """Of the last calls another test has a sample, which does not measure anew."""
@@ -315,7 +314,7 @@ class Faults(unittest.TestCase):
         self.refuse(command, inputs=inputs)
 
     def test_info(self):
-        self.refuse(Command("planrun", "info", "--json", timed=["-"], sample=10))
+        self.refuse(Command("planrun", "info", "--json", timed=["-"]))
 
 
 if __name__ == "__main__":

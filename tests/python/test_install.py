@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+import pythons
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 ENVIRONMENT = {name: value for name, value in os.environ.items()
@@ -42,8 +44,7 @@ def run(*command, cwd=None, **options):
     return subprocess.run(command, env={**ENVIRONMENT, **options}, capture_output=True, text=True, check=False, cwd=cwd)
 
 
-PYTHON = next((python for python in (os.environ.get("PLANC_PYTHON"), sys.executable, "/usr/bin/python3")
-               if python and run(python, "-c", "import torch").returncode == 0), None)
+PYTHON = pythons.with_torch()
 
 
 class Install(unittest.TestCase):

@@ -13,11 +13,11 @@ import sys
 import tempfile
 import unittest
 
+import pythons
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
-PYTHON_WITH_TORCH = next((python for python in (os.environ.get("PLANC_PYTHON"), sys.executable, "/usr/bin/python3")
-                          if python and subprocess.run([python, "-c", "import torch"], capture_output=True,
-                                                       check=False).returncode == 0), None)
+PYTHON_WITH_TORCH = pythons.with_torch()
 ENVIRONMENT = {**os.environ, "PATH": BUILD + os.pathsep + os.environ["PATH"],
                "PLANC_PROFILES": os.path.join(ROOT, "profiles"), "PLANC_PYTHON": PYTHON_WITH_TORCH or sys.executable}
 PROGRAMS = ("planc", "planrun")

@@ -15,13 +15,13 @@ PACKAGE = os.path.join(ROOT, "runtime", "torch")
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
 from gpucheck import followed
+from pythons import DEBIAN, has_torch, warm
 
-PYTHON = "/usr/bin/python3"  # Debian's, which python3-torch is for
-HAS_TORCH = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode == 0
+HAS_TORCH = has_torch(DEBIAN)
 
 
 def steps(*options, code=0):
-    done = subprocess.run([PYTHON, "-B", os.path.join(ROOT, "tests/cuda/gpucheck/pytorch_steps.py"), *options],
+    done = subprocess.run([warm(DEBIAN), "-B", os.path.join(ROOT, "tests/cuda/gpucheck/pytorch_steps.py"), *options],
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": PACKAGE}, check=False)
     if done.returncode != code:
         raise AssertionError(f"{options}: exit {done.returncode}\n{done.stderr}")
@@ -77,7 +77,7 @@ class Steps(unittest.TestCase):
         self.assertEqual((plain["model"], plain["batch"], plain["precision"], plain["peak_bytes"]), ("resnet50", 2, "f32", None))
 
     def test_a_gpu_is_waited_for_at_the_end_alone(self):
-        done = subprocess.run([PYTHON, "-B", "-c", ON_A_GPU, os.path.join(ROOT, "tests/cuda/gpucheck")], capture_output=True,
+        done = subprocess.run([warm(DEBIAN), "-B", "-c", ON_A_GPU, os.path.join(ROOT, "tests/cuda/gpucheck")], capture_output=True,
                               text=True, check=False)
         self.assertEqual(done.stdout.split(), ["5.0", "5", "step", "step", "reset", "event", *["step", "event"] * 3,
                                                "synchronize", *["elapsed"] * 3], done.stderr)
@@ -93,7 +93,7 @@ class Steps(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             step, plan = (os.path.join(folder, name) for name in ("step.py", "step.plan"))
             followed.step_file(step, deterministic=True, **made)
-            done = subprocess.run([PYTHON, "-B", "-m", "planc_torch", f"{step}:step", "--planc", os.path.join(BUILD, "planc"),
+            done = subprocess.run([warm(DEBIAN), "-B", "-m", "planc_torch", f"{step}:step", "--planc", os.path.join(BUILD, "planc"),
                                    "--device", os.path.join(ROOT, "profiles/h100.json"), "--budget", "90%", "--json", "--output", plan],
                                   capture_output=True, text=True, env={**os.environ, "PYTHONPATH": PACKAGE}, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)

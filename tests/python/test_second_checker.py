@@ -14,6 +14,8 @@ import tempfile
 import unittest
 from random import Random
 
+from sampling import sampled
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
@@ -42,7 +44,7 @@ MIX_OPTIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"
 SEARCHED = [LENET, "--batch", "16", "--device", "k40m", "--launch", "1ns", "--policy", "priced", "--budget"]
 SEARCHES = [[*SEARCHED, "165478"], [*SEARCHED, "200K", "--effort", "2", "--reorder"]]
 BUDGETS = (1, 1.15, 1.5)
-MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 1500))
+MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 500))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
 KEEP = os.environ.get("SECOND_CHECKER_KEEP")
 AT_ONCE = 20
@@ -69,9 +71,9 @@ def made_by_planc():
     """Lines of plans by what they were made with, those that do the same once."""
     plans = {}
     for graph, options in WORKS:
-        for policy, least in least_budgets(graph, options).items():
+        for number, (policy, least) in enumerate(least_budgets(graph, options).items()):
             for placement in [[], *PLACEMENTS] if policy == "window" else [[]]:
-                for factor in BUDGETS:
+                for factor in sampled(BUDGETS, 2, number):
                     budget = int(least * factor)
                     # What plans hold does not follow from how long they were searched for.
                     effort = ["--effort", "0"] if policy in ("auto", "priced") and "--effort" not in options else []
@@ -90,7 +92,8 @@ def made_of_mixes():
         rows = json.loads(planc("compare", "--colocate", *mix, "--device", "k40m", "--json").stdout)["rows"]
         for policy, least in {row["policy"]: row["least_budget"] for row in rows if row["planned"]}.items():
             for options in MIX_OPTIONS[policy]:
-                for factor in (*BUDGETS, 4) if "--accumulate" in mix else BUDGETS:  # rounds need room beside each other
+                # Rounds need room beside each other.
+                for factor in (*BUDGETS, 4) if "--accumulate" in mix else sampled(BUDGETS, 2):
                     budget = int(least * factor)
                     done = planc("colocate", *mix, "--device", "k40m", "--policy", policy, *options, "--budget", str(budget),
                                  "-o", "-")

@@ -13,11 +13,12 @@ import tempfile
 import unittest
 
 from torchexport import torch  # first: it finds a Python with PyTorch
+from pythons import warm
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 SMALL = os.path.join(ROOT, "tests/data/torch/small.py")
-ENVIRONMENT = {**os.environ, "PLANC_PYTHON": sys.executable, "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
+ENVIRONMENT = {**os.environ, "PLANC_PYTHON": warm(), "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
 PACKAGE = os.path.join(ROOT, "runtime/torch")
 sys.path.insert(0, PACKAGE)
 
@@ -124,7 +125,8 @@ class CommandTest(unittest.TestCase):
         self.assertIn("/nowhere cannot be run", done.stderr)
 
     def test_the_table_and_the_plan(self):
-        done = self.planc("torch", f"{SMALL}:step", "--budget", "80%", "--json", "--graph", "small.yaml", "--device", "v100-32g")
+        done = self.planc("torch", f"{SMALL}:step", "--budget", "80%", "--json", "--graph", "small.yaml", "--device", "v100-32g",
+                          PLANC_PYTHON=sys.executable)
         self.assertEqual(done.returncode, 0, done.stderr)
         told = json.loads(done.stdout)
         self.assertEqual(self.left(), ["small.plan", "small.yaml"])
@@ -302,7 +304,7 @@ class CommandTest(unittest.TestCase):
         done = self.planc("torch", f"{path}:step", "--budget", "60%")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, "in each step the plan (swaps|computes again)")
-        told = [subprocess.run([sys.executable, "-B", path, *plan], cwd=self.folder, capture_output=True, text=True,
+        told = [subprocess.run([warm(), "-B", path, *plan], cwd=self.folder, capture_output=True, text=True,
                                check=True, env={**ENVIRONMENT, "PYTHONPATH": PACKAGE}) for plan in ((), ("unet.plan",))]
         self.assertEqual(told[0].stdout, told[1].stdout)
         self.assertNotIn("PlanNotFollowed", told[1].stderr)

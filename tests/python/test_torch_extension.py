@@ -53,11 +53,11 @@ FEW_PLANS = {"PLANS": [("auto", 60), ("superneurons", 70)], "FEWEST": 8, "PART":
 if MODULE:  # else test_torch_follow.py runs in Python alone as it is
     PlanTestAlone, BetweenTestAlone, HardTestAlone = (
         under(follow.PlanTest, in_python_alone, "InPythonAlone", **FEW_PLANS),
-        under(follow.BetweenTest, in_python_alone, "InPythonAlone", PART=2),
+        under(follow.BetweenTest, in_python_alone, "InPythonAlone", PART=3),
         # That one is with the extension and without in any case.
         under(follow.HardTest, in_python_alone, "InPythonAlone", test_memory_that_its_user_has_stays=None))
     PlanTestAnywhere, BetweenTestAnywhere = (under(follow.PlanTest, without_addresses, "Anywhere", **FEW_PLANS),
-                                             under(follow.BetweenTest, without_addresses, "Anywhere", PART=2))
+                                             under(follow.BetweenTest, without_addresses, "Anywhere", PART=3))
 
 
 @needs_extension

@@ -2,15 +2,14 @@
 them."""
 
 import os
-import subprocess
 import sys
 
-DEBIAN = "/usr/bin/python3"
+from pythons import DEBIAN, has_torch
+
 try:
     import torch
 except ImportError:
-    if sys.executable != DEBIAN and os.path.exists(DEBIAN) and subprocess.run(
-            [DEBIAN, "-c", "import torch"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+    if sys.executable != DEBIAN and os.path.exists(DEBIAN) and has_torch(DEBIAN):
         os.execv(DEBIAN, [DEBIAN, "-B", *sys.argv])
     print("skipped: no torch (Debian: python3-torch)\nRan 0 tests")
     sys.exit(0)

@@ -78,16 +78,14 @@ class Meter(TorchDispatchMode):
         return new
 
     def bytes(self):
-        module, total, gone = plain_calls(), 0, []
-        made_of, bytes_of, only_says = STORAGE._new_with_weak_ptr, STORAGE.nbytes, module.only_says if module else lambda storage: False
-        for cdata, seen in self.seen.items():
-            storage = made_of(seen.cdata)
-            if storage is None:
-                gone.append(cdata)
-                continue
-            size = bytes_of(storage)
-            if size > 0 and not only_says(storage):
-                total += size
+        module = plain_calls()
+        total, gone = module.bytes_of(self.seen) if module else self.bytes_in_python()
         for cdata in gone:
             del self.seen[cdata]
         return total
+
+    def bytes_in_python(self):
+        """Where no storage only says that it has bytes."""
+        there = {cdata: STORAGE._new_with_weak_ptr(seen.cdata) for cdata, seen in self.seen.items()}
+        return (sum(storage.nbytes() for storage in there.values() if storage is not None),
+                [cdata for cdata, storage in there.items() if storage is None])

@@ -24,10 +24,18 @@ void assert_fails(planc_status status, planc_code code, const char *part) {
 
 enum { LEAST_SAMPLES = 4 };
 
-int sampled(int cases) {
+static bool takes_all(void) {
   const char *samples = getenv("SAMPLES");
-  int part = cases / 4 > LEAST_SAMPLES ? cases / 4 : LEAST_SAMPLES;
-  return (samples && strcmp(samples, "all") == 0) || cases < part ? cases : part;
+  return samples && strcmp(samples, "all") == 0;
+}
+
+int sampled(int cases) {
+  int part = cases / 8 > LEAST_SAMPLES ? cases / 8 : LEAST_SAMPLES;
+  return takes_all() || cases < part ? cases : part;
+}
+
+bool is_sampled(int number, int part) {
+  return takes_all() || number % part == 0;
 }
 
 /* Limits of time are there to end what hangs. A slow machine is not why a test fails: check's own 4 s, and what suites

@@ -3,6 +3,7 @@
 #define PLANC_TESTS_UNIT_H
 
 #include <check.h>
+#include <stdbool.h>
 
 #include "planc/status.h"
 
@@ -12,9 +13,11 @@ void ok_in(planc_status status, const char *what);
 /* The failure is of this kind, and `part` is in what it says. Frees it. */
 void assert_fails(planc_status status, planc_code code, const char *part);
 
-/* How many of so many random cases are tried: the first quarter, but no fewer than 4; with SAMPLES=all in the
+/* How many of so many random cases are tried: the first eighth, but no fewer than 4; with SAMPLES=all in the
  * environment (make fuzz) all. tests/python/sampling.py has the same for Python tests. */
 int sampled(int cases);
+/* Whether case `number` of a series that is alike, and not random, is tried: each part-th is; with SAMPLES=all each. */
+bool is_sampled(int number, int part);
 
 /* Runs the suite, prints what failed, and gives main's exit code. CK_VERBOSITY=verbose names every test. */
 int run_suite(Suite *suite);

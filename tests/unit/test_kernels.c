@@ -166,7 +166,7 @@ static void check_conv(const conv_case *c, bool nhwc) {
 }
 
 START_TEST(conv) {
-  check_conv(&conv_cases[_i / 2], _i % 2);
+  if (is_sampled(_i / 2 + _i % 2, 2)) check_conv(&conv_cases[_i / 2], _i % 2);
 }
 END_TEST
 

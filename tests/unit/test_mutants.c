@@ -53,8 +53,10 @@ START_TEST(mutants_are_rejected_or_harmless) {
   planc_plan *plan;
   randplan_make(_i, profile, &graph, &plan);
   computes_the_same(plan, "the plan itself");
-  int accepted = 0;
+  int accepted = 0, tried = 0;
   for (uint64_t seed = 0; seed < MUTANTS; seed++) {
+    if (!is_sampled(_i + (int)seed, 3)) continue;
+    tried++;
     planc_plan *mutant;
     char description[256];
     ok_in(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");
@@ -66,7 +68,7 @@ START_TEST(mutants_are_rejected_or_harmless) {
     planc_status_free(status);
     planc_plan_free(mutant);
   }
-  ck_assert_msg(accepted < MUTANTS / 2, "%d of %d mutants accepted: the mutations do not bite", accepted, MUTANTS);
+  ck_assert_msg(accepted < tried / 2, "%d of %d mutants accepted: the mutations do not bite", accepted, tried);
   planc_plan_free(plan);
   planc_graph_free(graph);
   planc_profile_free(profile);
@@ -84,6 +86,7 @@ START_TEST(mutated_texts_are_rejected_or_harmless) {
   size_t length;
   ok_in(planc_plan_print(plan, &text, &length), "print");
   for (uint64_t seed = 0; seed < MUTANTS; seed++) {
+    if (!is_sampled(_i + (int)seed, 3)) continue;
     char *changed, description[256];
     size_t changed_length;
     ok_in(mutate_text(text, length, seed, &changed, &changed_length, description, sizeof description), "mutate");

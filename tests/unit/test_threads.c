@@ -184,9 +184,9 @@ int main(void) {
   Suite *suite = suite_create("threads");
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 120);
-  tcase_add_loop_test(tests, threads_share_what_they_read, 0, 12);
-  tcase_add_loop_test(tests, threads_ask_one_evaluator, 0, 6);
-  tcase_add_loop_test(tests, threads_share_the_jobs_of_a_mix, 0, 6);
+  tcase_add_loop_test(tests, threads_share_what_they_read, 0, sampled(12));
+  tcase_add_loop_test(tests, threads_ask_one_evaluator, 0, sampled(6));
+  tcase_add_loop_test(tests, threads_share_the_jobs_of_a_mix, 0, sampled(6));
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -289,10 +289,23 @@ PyObject *say_bytes(PyObject *, PyObject *const *all, Py_ssize_t n) {
   return Py_NewRef(Py_None);
 }
 
-/* Whether a storage only says that it has bytes. */
-PyObject *only_says(PyObject *, PyObject *storage) {
-  c10::StorageImpl *impl = impl_of(storage);
-  return impl ? PyBool_FromLong(impl->data_ptr().get() == &nowhere) : nullptr;
+/* Of storages that weak references in a dict by address keep: the bytes that they have, but for those that only say so,
+ * and a list of the addresses of those that are gone. */
+PyObject *bytes_of(PyObject *, PyObject *by_address) {
+  Ref gone(PyList_New(0));
+  PyObject *address = nullptr;
+  Py_ssize_t at = 0, total = 0;
+  if (!gone || !PyDict_Check(by_address)) return PyErr_Format(PyExc_TypeError, "bytes_of takes a dict");
+  while (PyDict_Next(by_address, &at, &address, nullptr)) {
+    auto *impl = static_cast<c10::StorageImpl *>(PyLong_AsVoidPtr(address));
+    if (!impl) return nullptr;
+    if (c10::raw::weak_intrusive_ptr::use_count(impl) == 0) {
+      if (PyList_Append(gone.get(), address) != 0) return nullptr;
+    } else if (impl->data_ptr().get() != &nowhere) {
+      total += static_cast<Py_ssize_t>(impl->nbytes());
+    }
+  }
+  return Py_BuildValue("(nO)", total, gone.get());
 }
 
 /* Gives the system what the allocator has got back and keeps. */
@@ -350,7 +363,7 @@ PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FAS
                                 {"see_allocations", see_allocations, METH_NOARGS, nullptr},
                                 {"make_resizable", make_resizable, METH_O, nullptr},
                                 {"say_bytes", as_method(say_bytes), METH_FASTCALL, nullptr},
-                                {"only_says", only_says, METH_O, nullptr},
+                                {"bytes_of", bytes_of, METH_O, nullptr},
                                 {"trim", trim, METH_NOARGS, nullptr},
                                 {}};
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
