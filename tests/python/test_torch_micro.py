@@ -243,6 +243,11 @@ def whole(batch):
     model(batch["x"]).square().mean().backward()
     optimizer.step()
 
+def within(batch):
+    for share, part in planc_torch.micro_batches(batch):
+        for of_part, x, y in planc_torch.micro_batches(part["x"], part["y"]):
+            (torch.nn.functional.cross_entropy(model(x), y) * share * of_part).backward()
+
 def wrong(batch):
     for share, x, y in planc_torch.micro_batches(batch["x"], batch["y"][1:]):
         model(x).square().mean().backward()
@@ -263,6 +268,10 @@ class CommandTest(unittest.TestCase):
         described["compute"]["kernel_ns"] = 1  # so that small calls are no longer than their work
         with open(self.device, "w", encoding="utf-8") as file:
             json.dump(described, file)
+
+    def write_with(self, samples):
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(TRAIN.replace("256", str(samples)))
 
     def run_torch(self, *options, step="step", makes=True):
         """What `planc torch` gives, prints and says."""
@@ -331,6 +340,10 @@ class CommandTest(unittest.TestCase):
         code, out, err = self.run_torch("--budget", "5%")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("the step can accumulate gradients: --micro-batches 1,2,4 plans it in micro-batches, too", err)
+        self.write_with(3)
+        code, out, err = self.run_torch("--budget", "5%")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("--micro-batches 1,2 plans it", err)
         self.assertFalse(os.path.exists(self.plan))
 
     def test_wrong_words_and_steps_have_one_sentence(self):
@@ -343,9 +356,11 @@ class CommandTest(unittest.TestCase):
                 self.refused(sentence, code, option, value)
         self.refused("whole: the step takes no micro-batches", 3, "--micro-batches", "1,2", step="whole")
         self.refused("micro_batches() is given tensors of 255 and of 256 samples", 3, step="wrong")
-        with open(self.file, "w", encoding="utf-8") as file:
-            file.write(TRAIN.replace("256", "3"))
+        self.write_with(3)
         self.refused("a batch of 3 samples has no 4 micro-batches", 3, "--micro-batches", "1,4")
+        self.write_with(8)
+        for numbers in ("1,4", "4"):
+            self.refused("a batch of 2 samples has no 4 micro-batches", 3, "--micro-batches", numbers, step="within")
         for line in (("--batches", "1,2,4", "--graph", "x.yaml"), ("--check", "x.plan")):
             done = planc("torch", f"{self.file}:step", *line, "--micro-batches", "1,2")
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))

@@ -134,7 +134,7 @@ def recorded(options, numbers=(1,)):
         for number in numbers:
             graphs.append(record_with(options, step, example, number))
             if options.micro_batches:
-                refuse_undivided(options, graphs[0].recorder.division.samples, numbers[-1])
+                refuse_undivided(options, graphs[-1].recorder.division.samples, numbers[-1])
         return graphs
 
 
@@ -292,12 +292,13 @@ def verdict(row):
 
 
 def show(problems, rows, chosen, options):
-    """`problems` by their numbers of micro-batches, `rows` that are feasible, and the one of these that is taken."""
-    first, taken = next(iter(problems.values())), problems[chosen["micro_batches"]]
+    """`problems` by their numbers of micro-batches, as everywhere here; `rows` that are feasible, and the one of these that is taken."""
+    first, *others = problems.values()
+    taken = problems[chosen["micro_batches"]]
     graph, compared, is_divided = first.graph, first.compared, bool(options.micro_batches)
     print(f"{graph.name}: {len(graph.calls) - 1} calls; {as_it_is(first)} {size(first.plain_bytes)} of device memory and "
           f"{time(first.plain_ns)} a step on {compared['device']}")
-    for problem in list(problems.values())[1:]:
+    for problem in others:
         print(f"{in_parts(problem.number)} {len(problem.graph.calls) - 1} calls, {size(problem.plain_bytes)} and {time(problem.plain_ns)}")
     print(f"budget {size(compared['budget_bytes'])}{first.share}, of which {size(taken.reserved)} are the libraries' and "
           f"{size(taken.outside)} the step's arguments and what else the plan leaves alone")
@@ -323,15 +324,16 @@ def show(problems, rows, chosen, options):
 
 def tell_missing(problem, is_divided):
     missing = [row["policy"] for row in problem.rows if not row["feasible"]]
-    policies = f" by {', '.join(missing)}" if missing and len(missing) < len(problem.rows) or not is_divided else ""
     if missing:
-        print(f"no plan fits{f' {in_parts(problem.number)}' if is_divided else ''}{policies}")
+        number = f" {in_parts(problem.number)}" if is_divided else ""
+        policies = f" by {', '.join(missing)}" if len(missing) < len(problem.rows) else ""
+        print(f"no plan fits{number}{policies}")
 
 
 def refusal(problems, path, is_divided):
     """That no plan fits, with the least budget that was found to, if it is the device's, and what binds."""
-    first = problems[0]
-    beyond = [(row["least_budget"], problem.number, row["policy"], problem) for problem in problems for row in problem.rows
+    first = next(iter(problems.values()))
+    beyond = [(row["least_budget"], problem.number, row["policy"], problem) for problem in problems.values() for row in problem.rows
               if row["least_budget"] is not None]
     least, number, policy, problem = min(beyond, key=lambda one: one[:3], default=(0, 1, "", first))
     why = ""
@@ -339,8 +341,9 @@ def refusal(problems, path, is_divided):
         problem.planc("plan", *problem.common, *problem.budget, *problem.effort, "-o", path)
     except Stop as stop:
         why = str(stop)
-    if not is_divided and (first.graph.recorder.division.samples or 0) > 1:
-        why = f"{why}\nthe step can accumulate gradients: --micro-batches 1,2,4 plans it in micro-batches, too".lstrip()
+    numbers = [str(k) for k in (1, 2, 4) if k <= (first.graph.recorder.division.samples or 0)]
+    if not is_divided and len(numbers) > 1:
+        why = f"{why}\nthe step can accumulate gradients: --micro-batches {','.join(numbers)} plans it in micro-batches, too".lstrip()
     if least <= first.compared["budget_bytes"]:
         return why or "no policy has a plan"
     share = -(-100 * (least - first.reserved) // max(first.plain_bytes - first.reserved, 1))  # that does, taken as --budget
@@ -390,11 +393,11 @@ def table(problems, chosen, path):
     """The JSON of all that."""
     keys = ("policy", "micro_batches", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes",
             "recompute_ns")
-    first = problems[0]
+    first = next(iter(problems.values()))
     return {"planc": "torch/1", "graph": first.graph.name, "device": first.compared["device"], **recording(first),
             "budget_bytes": first.compared["budget_bytes"],
-            "recorded": [{"micro_batches": problem.number, **recording(problem)} for problem in problems],
-            "policies": [{key: row[key] for key in keys} for problem in problems for row in problem.rows],
+            "recorded": [{"micro_batches": problem.number, **recording(problem)} for problem in problems.values()],
+            "policies": [{key: row[key] for key in keys} for problem in problems.values() for row in problem.rows],
             "taken": chosen["policy"], "taken_micro_batches": chosen["micro_batches"], "output": path}
 
 
@@ -479,22 +482,21 @@ def main(arguments=None):
         return of_all_batches(options)
     numbers = numbers_in(options.micro_batches) if options.micro_batches else [1]
     with tempfile.TemporaryDirectory() as folder:
-        problems = []
+        problems = {}
         for graph in recorded(options, numbers):
-            problems.append(Problem(graph, options, folder, problems[0] if problems else None))
-            problems[-1].compare(options.effort)
-        rows = [row for problem in problems for row in problem.rows if row["feasible"]]
+            problem = problems[graph.micro_batches] = Problem(graph, options, folder, problems.get(numbers[0]))
+            problem.compare(options.effort)
+        rows = [row for problem in problems.values() for row in problem.rows if row["feasible"]]
         if not rows:
             raise Stop(EXIT_INFEASIBLE, refusal(problems, os.path.join(folder, "none"), bool(options.micro_batches)))
         rows.sort(key=lambda row: row["iteration_ns"])  # of equal ones that in fewer micro-batches is first
-        by_number = {problem.number: problem for problem in problems}
-        chosen = take(by_number, rows, options.output)
+        chosen = take(problems, rows, options.output)
         if options.graph:
-            by_number[chosen["micro_batches"]].keep(options.graph)
+            problems[chosen["micro_batches"]].keep(options.graph)
     if options.json:
         print(json.dumps(table(problems, chosen, options.output), separators=(",", ":")))
     else:
-        show(by_number, rows, chosen, options)
+        show(problems, rows, chosen, options)
     return 0
 
 

@@ -52,7 +52,7 @@ def micro_batches(*batch):
             loss.backward()
 
     batch  tensors, or tuples, lists, dicts and dataclasses of such, all with the batch's samples along dimension 0; numbers, tensors
-           of no dimension, strings and None in them are handed on as they are
+           of no dimension, strings and None in them are handed on as they are, also where a list has one for each sample
     share  how much of the batch's samples are in the micro-batch: times this the means over micro-batches add up to the batch's
     parts  what is given, with the micro-batch's samples, as views
 

@@ -39,7 +39,8 @@ class PlannedCall:
 
 
 def what_to_record(job):
-    """Of a plan whose batch runs in rounds: where micro-batches differ by one sample at most, they are no larger than the largest."""
+    """How a step is to be recorded for what the job of a plan does, whose batch may run in rounds. Micro-batches differ by one sample at
+    most, so that none is larger than the largest of as many rounds."""
     rounds = len(job["rounds"])
     return f"batch {job['batch']}" + (f" with --micro-batches {rounds}" if rounds > 1 else " without --batches")
 
