@@ -2,7 +2,9 @@
 
     planc torch gpt2.py:step --budget 60% -o gpt2.plan     plans its step
     python3 gpt2.py gpt2.plan                              trains by the plan
-    python3 gpt2.py                                        trains without: the same losses
+    python3 gpt2.py                                        trains without: the same losses, but for rounding in micro-batches
+
+planc_torch is installed for it, or in PYTHONPATH.
 """
 
 import math
