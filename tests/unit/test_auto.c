@@ -366,7 +366,7 @@ START_TEST(more_times_find_what_is_no_slower) {
     planc_graph *graph;
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
     planc_problem problem = problem_of(graph, INT64_C(1) << 40);
-    pl_walk_room room = tight_room(&problem, 1 + rand_below(&rng, 3));
+    pl_walk_room room = tight_room(&problem, 1 + (int32_t)rand_below(&rng, 3));
     pl_auto_score once = best_of(&problem, room, 1), often = best_of(&problem, room, TIMES);
     ck_assert_int_le(often.ns, once.ns);
     n_faster += often.ns < once.ns;
