@@ -80,7 +80,7 @@ CUDNN_LIBS = $(firstword $(wildcard $(CUDNN_HOME)/lib64 $(CUDNN_HOME)/lib))
 CUDA_ARCHS ?= 75 80 86 89 90
 ARCHS = $(filter-out unoptimised,$(CUDA_ARCHS))
 # Sums are the same whatever the compiler contracts: it does not.
-NVCC_FLAGS = -std=c++17 $(if $(filter unoptimised,$(CUDA_ARCHS)),-O0 -Xcicc -O0 -Xptxas -O0,-O3 -Xfatbin=-compress-all) -fmad=false -I. -Iinclude -Isrc --Werror all-warnings -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
+NVCC_FLAGS = -std=c++17 $(if $(filter unoptimised,$(CUDA_ARCHS)),-O0 -Xcicc -O0 -Xptxas -O0,-O3) -fmad=false -I. -Iinclude -Isrc --Werror all-warnings -Xfatbin=-compress-all -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
 	$(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
 CUDA_PLUGIN = $(BUILD)/libplanrt-cuda.so
