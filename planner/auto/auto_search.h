@@ -80,7 +80,8 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
 /* By so many changes, whether they are kept or not. At first one that is slower may be kept where it loses about one
  * part in `first_part` of the ideal time, later on less. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
-/* The same from the present ways so many times, each time with other random numbers; goes on from the fastest. */
+/* The same so many times, each time from the present ways and the first prices, with other random numbers; then the
+ * ways are the fastest of all that were found. */
 void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_changes, int64_t first_part);
 /* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
 void pl_auto_judge(pl_auto_search *s);

@@ -21,26 +21,13 @@
  * one, takes about a second for a thousand ops. What plans come to with these is in tests/bench/results/bound.txt and
  * growth.txt: whoever changes one runs tests/bench/bench_bound.py and bench_growth.py again. */
 static const pl_priced_work works[] = {
-    {.start = 40000000, .changes = 4000000, .of_candidate = 40, .bound = 500000, .most_values = 200, .n_times = 1},
-    {.start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 1500000, .most_values = 800, .n_times = 1},
-    {.start = 400000000,
-     .changes = 400000000,
-     .of_candidate = 4000,
-     .bound = 15000000,
-     .most_values = 8000,
-     .n_times = 1},
-    {.start = 400000000,
-     .changes = 4000000000,
-     .of_candidate = 40000,
-     .bound = 15000000,
-     .most_values = 8000,
-     .n_times = 1}};
+    {.start = 40000000, .changes = 4000000, .of_candidate = 40, .bound = 500000, .most_values = 200},
+    {.start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 1500000, .most_values = 800},
+    {.start = 400000000, .changes = 400000000, .of_candidate = 4000, .bound = 15000000, .most_values = 8000},
+    {.start = 400000000, .changes = 4000000000, .of_candidate = 40000, .bound = 15000000, .most_values = 8000}};
 /* Of a short search beside one of an effort: as many changes as with the least, but hardly a look where to begin. */
 static const pl_priced_work short_work = {
-    .start = 2000000, .changes = 4000000, .of_candidate = 40, .bound = 200000, .most_values = 200, .n_times = 1};
-/* Of a search of the standard effort where memory is short nearly everywhere: what is found differs much by chance. */
-static const pl_priced_work often_work = {
-    .start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 1500000, .most_values = 800, .n_times = 4};
+    .start = 2000000, .changes = 4000000, .of_candidate = 40, .bound = 200000, .most_values = 200};
 /* By effort: searches in which ways are fixed (pl_priced_search_fixed), each with the least effort's work. */
 static const int32_t n_fixed[] = {0, 0, 40, 400};
 
@@ -67,6 +54,7 @@ planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate 
   pl_priced p = {.problem = *evaluator->problem,
                  .evaluator = &own,
                  .watch = evaluator->problem->terms.watch,
+                 .n_times = 1,
                  .best = {.ns = INT64_MAX},
                  .bounds = {{.ns = INT64_MAX}, {.ns = INT64_MAX}}};
   p.problem.terms.watch = NULL;
@@ -160,6 +148,8 @@ static bool may_find(const pl_priced *p) {
   return p->has_room && !is_pointless(p) && pl_goes_on(p->watch);
 }
 
+static planc_status find_repeatedly(pl_priced *p, int32_t effort);
+
 /* What recomputes read may be kept for them, but in what comes first. Where what is found is far from what no plan is
  * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
  * the memory, with less, and with what recomputes read kept from the beginning. Where it is very far memory is short
@@ -169,10 +159,19 @@ static planc_status find_with_effort(pl_priced *p, int32_t effort) {
   if (!may_find(p)) return NULL;
   if (p->best.ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
-  if (is_farther(p, VERY_FAR) && !stores(p)) return find(p, &often_work, PL_TAILS_FIRST);
+  if (is_farther(p, VERY_FAR) && !stores(p)) return find_repeatedly(p, effort);
   PLANC_TRY(find(p, &short_work, PL_TAILS_NEVER));
   PLANC_TRY(find_in_less(p));
   return pl_goes_on(p->watch) ? find(p, &short_work, PL_TAILS_FIRST) : NULL;
+}
+
+/* What is found differs much by chance: so the first changes are made several times. */
+static planc_status find_repeatedly(pl_priced *p, int32_t effort) {
+  enum { TIMES = 4 };
+  p->n_times = TIMES;
+  planc_status status = find(p, &works[effort], PL_TAILS_FIRST);
+  p->n_times = 1;
+  return status;
 }
 
 /* What fits with less effort fits with more. */

@@ -72,7 +72,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   bool has_found = false;
   int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
   tell_done(p, 0);
-  pl_auto_search_improve_often(s, p->work->n_times, p->work->n_times > 1 ? n_changes / 2 : n_changes, FIRST_PART);
+  pl_auto_search_improve_often(s, p->n_times, p->n_times > 1 ? n_changes / 2 : n_changes, FIRST_PART);
   if (p->tails != PL_TAILS_NEVER) pl_auto_search_allow_tails(s, true);
   for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {
     if (p->best.ns < INT64_MAX && first_will_do) break;

@@ -12,8 +12,6 @@ typedef struct pl_priced_work {
   int64_t of_candidate; /* and most such changes for each gap that is worth one */
   int64_t bound;        /* work of the ascent that finds the first prices, */
   int64_t most_values;  /* and most values of it */
-  int32_t n_times;      /* how often the first changes are made, with other random numbers; if several times, half as
-                           many each time */
 } pl_priced_work;
 
 /* When tails (auto_gaps.h) may stay. */
@@ -59,6 +57,8 @@ typedef struct pl_priced {
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
   pl_priced_tails tails;
+  int32_t n_times; /* how often the first changes are made, with other random numbers; if more than once, half as many
+                      each time */
   int32_t n_fixed; /* searches with a way fixed that follow one */
   int64_t room;
   bool has_room; /* for every op alone */

@@ -10,7 +10,8 @@ except ModuleNotFoundError as error:  # without PyTorch `planc torch` still has 
         raise
 
 PLACES = {"BudgetNotHeld": "following", "DroppedTensor": "iteration", "Followed": "following", "FollowError": "library",
-          "PlanNotFollowed": "following", "StepGraph": "step_graph", "follow": "following", "micro_batches": "micro", "record": "step_recorder"}
+          "PlanNotFollowed": "following", "StepGraph": "step_graph", "follow": "following", "micro_batches": "micro",
+          "record": "step_recorder"}
 __all__ = tuple(PLACES)
 
 

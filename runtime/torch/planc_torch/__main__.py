@@ -197,7 +197,7 @@ class Problem:
     micro-batches, whose budget is this one's."""
 
     def __init__(self, graph, options, folder, first=None):
-        self.program, self.graph, self.number = options.planc, graph, graph.micro_batches
+        self.program, self.graph = options.planc, graph
         path = options.graph if options.graph and not first else os.path.join(folder, f"step-{self.number}.yaml")
         graph.write(path)
         self.outside = graph.outside_bytes
@@ -214,6 +214,11 @@ class Problem:
         self.plain_bytes, self.plain_ns, self.ideal_ns = plain["peak_bytes"], plain["iteration_ns"], plain["ideal_ns"]
         self.share = ""
         self.budget = first.budget if first else self.budget_of(options.budget)
+
+    @property
+    def number(self):
+        """Of micro-batches."""
+        return self.graph.micro_batches
 
     def compare(self, effort):
         self.effort = ["--effort", effort] if effort else []

@@ -51,7 +51,7 @@ class PlanFile:
 
     def __init__(self, path):
         self.path, self.calls, self.names, self.sizes, self.device, self.micro_batches = path, [], [], [], None, 1
-        text, is_plan, is_whole, of_batches = "", False, False, None
+        text, is_plan, is_whole, is_of_batches, advice = "", False, False, False, None
         try:
             with open(path, encoding="utf-8") as file:
                 for text in file:
@@ -62,13 +62,14 @@ class PlanFile:
                         self.sizes.append(DTYPE_BYTES[tensor["dtype"]] * math.prod(tensor["shape"]))
                     elif text.startswith('{"op":'):
                         op = json.loads(text)
-                        if of_batches or "line" in op["attrs"] and OF_CALLS.isdisjoint(op["attrs"]):
-                            of_batches = "its batch"
+                        is_of_batches = is_of_batches or "line" in op["attrs"] and OF_CALLS.isdisjoint(op["attrs"])
+                        if is_of_batches:
                             continue
                         self.calls.append(PlannedCall(op))
                         self.device, self.micro_batches = op["attrs"].get("device"), op["attrs"].get("micro_batches", 1)
                     elif text.startswith('{"job":'):
-                        is_whole, of_batches = True, of_batches and what_to_record(json.loads(text))
+                        is_whole = True
+                        advice = what_to_record(json.loads(text)) if is_of_batches else None
                         break
         except json.JSONDecodeError as error:
             if not text.endswith("\n"):
@@ -78,9 +79,9 @@ class PlanFile:
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
         if is_plan and not is_whole:
             raise ValueError(f"{path} is cut short; make the plan again")
-        if of_batches:
+        if is_of_batches:
             raise ValueError(f"{path} is of a step recorded at several batch sizes, and such plans tell what to record: planc "
-                             f"torch records the step at {of_batches}, and makes a plan that is followed")
+                             f"torch records the step at {advice}, and makes a plan that is followed")
         is_divided = type(self.micro_batches) is int and 1 <= self.micro_batches <= MOST
         if self.device not in DEVICES or not is_divided or any(call.is_wrong(len(self.names)) for call in self.calls):
             raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are")
