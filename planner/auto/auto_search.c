@@ -19,6 +19,7 @@ enum { NOT_YET = -1, LEAST_COST_NS = 100 };
 /* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
 static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
 
+static planc_status weigh_gaps(pl_auto_search *s, pl_arena *arena);
 static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s);
 static void let_all_stay(pl_auto_search *s);
 
@@ -42,9 +43,51 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->lost, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->prices_before, (int64_t)gaps->order->n + 1));
+  PLANC_TRY(PL_NEW(arena, &out->beyond, gaps->order->n));
+  PLANC_TRY(PL_NEW(arena, &out->price_kept, gaps->order->n));
   PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
+  PLANC_TRY(weigh_gaps(out, arena));
   let_all_stay(out);
   return set_prices(prices, arena, out);
+}
+
+typedef struct weighed_gap {
+  pl_signed_wide weight; /* bytes times ns */
+  int32_t gap;
+} weighed_gap;
+
+static int by_weight(const void *left, const void *right) {
+  const weighed_gap *a = left, *b = right;
+  if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
+  return (a->gap > b->gap) - (a->gap < b->gap);
+}
+
+/* How long a gap is between its two uses. `before`: by position and one more, the time of the ops ahead of it. */
+static int64_t time_of(const pl_auto_gap *gap, const int64_t *before, int32_t n) {
+  int64_t ns = before[gap->to] - before[gap->from + 1];
+  return pl_auto_gap_wraps(gap) ? ns + before[n] : ns;
+}
+
+static planc_status weigh_gaps(pl_auto_search *s, pl_arena *arena) {
+  const pl_rehearsal_tables *tables = &s->rehearsal.tables;
+  const int32_t n = s->gaps->order->n;
+  int64_t *before;
+  weighed_gap *weighed;
+  int32_t *heaviest, n_weighed = 0;
+  PLANC_TRY(PL_NEW(arena, &before, (int64_t)n + 1));
+  PLANC_TRY(PL_NEW(arena, &weighed, s->gaps->n));
+  PLANC_TRY(PL_NEW(arena, &heaviest, s->gaps->n));
+  for (int32_t p = 0; p < n; p++) before[p + 1] = before[p] + tables->choices[tables->first_choice[p]].ns;
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    if (!gap->is_tail)
+      weighed[n_weighed++] = (weighed_gap){(pl_signed_wide)gap->bytes * time_of(gap, before, n), g};
+  }
+  if (n_weighed > 0) qsort(weighed, (size_t)n_weighed, sizeof *weighed, by_weight);
+  for (int32_t k = 0; k < n_weighed; k++) heaviest[k] = weighed[k].gap;
+  s->heaviest = heaviest;
+  s->n_heaviest = n_weighed;
+  return NULL;
 }
 
 /* The bound takes a byte to be dear only where most are needed; here no position is free, so that none is forgotten. */
@@ -86,25 +129,27 @@ void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way) {
   s->fixed[gap] = (int8_t)way;
 }
 
+static void find_candidates(pl_auto_search *s);
+
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
   s->room = room;
   s->rehearsal.limit = room;
   s->best_score = nothing;
   keep_fixed(s);
   memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
-  pl_auto_search_allow_tails(s, tails);
+  s->rehearsal.has_tails = tails && s->gaps->n_tails > 0;
+  find_candidates(s);
+  pl_auto_judge(s);
 }
 
-void pl_auto_search_allow_tails(pl_auto_search *s, bool tails) {
+static void find_candidates(pl_auto_search *s) {
   enum { SMALL = 5000 };
-  s->rehearsal.has_tails = tails;
   s->n_candidates = 0;
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
-    bool is_free = s->fixed[g] == PL_AUTO_ANY_WAY && (tails || !gap->is_tail);
+    bool is_free = s->fixed[g] == PL_AUTO_ANY_WAY && (s->rehearsal.has_tails || !gap->is_tail);
     if (is_free && gap->bytes >= s->room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
   }
-  pl_auto_judge(s);
 }
 
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
@@ -365,11 +410,12 @@ static int32_t estimate_moves(pl_auto_search *s, bool again) {
                            ? r->op_ns[writer_position(r, gap)]
                            : INT64_MAX;
     int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns / 2 + gap->out_ns / 2 : INT64_MAX;
-    if (prices <= 0) continue;
+    int64_t costs = pl_min(again_ns, copies_ns);
+    if (prices <= 0 || costs == INT64_MAX) continue;
     s->moves[n++] = (pl_auto_move){.gap = g,
                                    .way = again_ns < copies_ns ? PL_AUTO_AGAIN : PL_AUTO_COPIED,
                                    .saved = pl_muldiv_floor(gap->bytes, prices, 1 << 16),
-                                   .costs = pl_max(pl_min(again_ns, copies_ns), 1)};
+                                   .costs = pl_max(costs, 1)};
   }
   return n;
 }

@@ -5,7 +5,8 @@
  * the way is taken, one after the other, that saves most of that charge for the time that it costs, unless computing
  * segments again (auto_segments.h) is better; then ways are changed at random, some of them to those of the plan that
  * the bound's prices pay for, and a change that is worse is kept with a chance that falls (simulated annealing,
- * Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still. All numbers are
+ * Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still.
+ * Single gaps are forced into other ways for a while in between. All numbers are
  * whole, and what is random is the same each time. */
 #ifndef PLANC_AUTO_AUTO_SEARCH_H
 #define PLANC_AUTO_AUTO_SEARCH_H
@@ -50,9 +51,14 @@ typedef struct pl_auto_search {
   int8_t *fixed;       /* by gap: the way that it is to have, or PL_AUTO_ANY_WAY */
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;
+  const int32_t *heaviest; /* all gaps that something is decided about, but tails: those that take most bytes for most
+                              time, by the ops' own, first */
+  int32_t n_heaviest;
   int64_t work;           /* pl_rehearsal_work of all that was judged */
   int64_t most_steps;     /* of the rehearsal's: changes end there; none at first */
-  int64_t *prices_before; /* by position and one more; scratch */
+  int64_t *prices_before; /* by position and one more; scratch, as the next two, by position */
+  int64_t *beyond;        /* bytes */
+  int64_t *price_kept;
   uint64_t random;
   const planc_watch *watch;   /* where it says so the search ends; NULL: there is none */
   struct pl_auto_move *moves; /* two for each gap */
@@ -67,10 +73,8 @@ enum { PL_AUTO_ANY_WAY = -1 };
  * (PL_AUTO_ANY_WAY). The gap is open for the way. */
 void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way);
 /* Begins anew in `room` bytes, with the present ways but for those that are fixed; what was found before is forgotten.
- * `tails`: whether tails may stay. */
+ * `tails`: whether tails may stay, as the gaps were made with. */
 void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails);
-/* From then on, whether tails may stay; as the gaps were made with. */
-void pl_auto_search_allow_tails(pl_auto_search *s, bool tails);
 /* Goes on where that many bytes of them are not to be had, from the best that was found: that may fit no more, and is
  * forgotten. */
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
@@ -83,11 +87,15 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
 /* The same so many times, each time from the present ways and the first prices, with other random numbers; then the
  * ways are the fastest of all that were found. */
 void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_changes, int64_t first_part);
+/* From the fastest that was found: forces one gap after the other into another way, the heaviest first, makes so many
+ * changes beside it and keeps the outcome if it is faster. Where tensors are large one alone that leaves or comes back
+ * is slower, and only others beside it make it faster. Ends after so many `times`; where nothing was found, at once. */
+void pl_auto_search_force(pl_auto_search *s, int64_t times, int64_t n_changes, int64_t first_part);
 /* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
 void pl_auto_judge(pl_auto_search *s);
 /* The same, but false, without a score, where time and so many times the charge are certainly more than `most`. */
 bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most);
-enum { PL_AUTO_MOST_INPUTS = 8 };
+enum { PL_AUTO_MOST_INPUTS = 32 };
 /* The tails, so many at most, that do not stay but would have to for a gap to be computed again from what it reads as
  * it is. Returns their number. */
 int32_t pl_auto_search_inputs(const pl_auto_search *s, int32_t gap, int32_t tails[PL_AUTO_MOST_INPUTS]);

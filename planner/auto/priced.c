@@ -22,7 +22,7 @@
  * growth.txt: whoever changes one runs tests/bench/bench_bound.py and bench_growth.py again. */
 static const pl_priced_work works[] = {
     {.start = 40000000, .changes = 4000000, .of_candidate = 40, .bound = 500000, .most_values = 200},
-    {.start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 1500000, .most_values = 800},
+    {.start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 500000, .most_values = 200},
     {.start = 400000000, .changes = 400000000, .of_candidate = 4000, .bound = 15000000, .most_values = 8000},
     {.start = 400000000, .changes = 4000000000, .of_candidate = 40000, .bound = 15000000, .most_values = 8000}};
 /* Of a short search beside one of an effort: as many changes as with the least, but hardly a look where to begin. */
@@ -38,10 +38,13 @@ enum {
   WORTH_FIXED = 20 /* 1.05 times the bound: with more effort, searches with ways fixed may find what is faster */
 };
 
+/* Whether what recomputes read may be kept for them: what finds its way without finds it sooner. */
+enum { WITHOUT_TAILS = false, WITH_TAILS = true };
+
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_in_orders(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
-static planc_status find(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails);
+static planc_status find(pl_priced *p, const pl_priced_work *work, bool tails);
 static planc_status set_up(pl_priced *p);
 static int64_t least_of(const pl_priced *p);
 static bool is_pointless(const pl_priced *p);
@@ -122,8 +125,8 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   int32_t first = effort < STANDARD ? effort : STANDARD;
   PLANC_TRY(find_with_effort(p, first));
   for (int32_t k = first + 1; k <= effort && pl_goes_on(p->watch); k++) {
-    PLANC_TRY(find(p, &works[k], PL_TAILS_NEVER));
-    if (may_find(p) && is_far(p)) PLANC_TRY(find(p, &works[k], PL_TAILS_FIRST));
+    PLANC_TRY(find(p, &works[k], WITH_TAILS));
+    if (may_find(p) && is_far(p)) PLANC_TRY(find(p, &works[k], WITHOUT_TAILS));
     if (may_find(p)) PLANC_TRY(find_with_fixed(p, n_fixed[k]));
   }
   return NULL;
@@ -150,35 +153,34 @@ static bool may_find(const pl_priced *p) {
 
 static planc_status find_repeatedly(pl_priced *p, int32_t effort);
 
-/* What recomputes read may be kept for them, but in what comes first. Where what is found is far from what no plan is
- * faster than, or data go as far as storage, short searches may find what is faster, as they look coarser: with all of
- * the memory, with less, and with what recomputes read kept from the beginning. Where it is very far memory is short
- * nearly everywhere, and only a whole search finds what is faster, with that kept from the beginning. */
+/* Where what is found is far from what no plan is faster than, or data go as far as storage, short searches may find
+ * what is faster, as they look coarser: with all of the memory, with less, and without tails. Where it is very far
+ * memory is short nearly everywhere, and only a whole search finds what is faster. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
-  PLANC_TRY(find(p, &works[effort], PL_TAILS_LATER));
+  PLANC_TRY(find(p, &works[effort], WITH_TAILS));
   if (!may_find(p)) return NULL;
   if (p->best.ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
   if (is_farther(p, VERY_FAR) && !stores(p)) return find_repeatedly(p, effort);
-  PLANC_TRY(find(p, &short_work, PL_TAILS_NEVER));
+  PLANC_TRY(find(p, &short_work, WITHOUT_TAILS));
   PLANC_TRY(find_in_less(p));
-  return pl_goes_on(p->watch) ? find(p, &short_work, PL_TAILS_FIRST) : NULL;
+  return pl_goes_on(p->watch) ? find(p, &short_work, WITH_TAILS) : NULL;
 }
 
 /* What is found differs much by chance: so the first changes are made several times. */
 static planc_status find_repeatedly(pl_priced *p, int32_t effort) {
   enum { TIMES = 4 };
   p->n_times = TIMES;
-  planc_status status = find(p, &works[effort], PL_TAILS_FIRST);
+  planc_status status = find(p, &works[effort], WITH_TAILS);
   p->n_times = 1;
   return status;
 }
 
 /* What fits with less effort fits with more. */
 static planc_status find_anything(pl_priced *p, int32_t effort) {
-  if (effort > 0) PLANC_TRY(find(p, &works[0], PL_TAILS_NEVER));
-  for (int32_t k = 0; k <= effort && p->best.ns == INT64_MAX && pl_goes_on(p->watch); k++)
-    PLANC_TRY(find(p, &works[k], PL_TAILS_FIRST));
+  PLANC_TRY(find(p, &works[0], WITHOUT_TAILS));
+  for (int32_t k = 0; k < effort && p->best.ns == INT64_MAX && pl_goes_on(p->watch); k++)
+    PLANC_TRY(find(p, &works[k], WITH_TAILS));
   return NULL;
 }
 
@@ -205,7 +207,7 @@ static planc_status find_in_less(pl_priced *p) {
     *less = canonical_below(*less);
     terms->beat_ns = beat_ns > 0 ? pl_min(beat_ns, p->best.ns) : p->best.ns;
     for (int order = 0; order < PL_PRICED_ORDERS; order++) p->bounds[order].ns = INT64_MAX;
-    status = find(p, &short_work, PL_TAILS_NEVER);
+    status = find(p, &short_work, WITHOUT_TAILS);
     if (!p->has_room || is_pointless(p)) break;
   }
   terms->budgets[PLANC_MEMORY_DEVICE] = budget;
@@ -219,14 +221,14 @@ static planc_status find_in_less(pl_priced *p) {
 static planc_status find_with_fixed(pl_priced *p, int32_t n_searches) {
   if (p->best.ns == INT64_MAX || !is_farther(p, WORTH_FIXED)) return NULL;
   p->n_fixed = n_searches;
-  planc_status status = find(p, &works[0], PL_TAILS_LATER);
+  planc_status status = find(p, &works[0], WITH_TAILS);
   p->n_fixed = 0;
   return status;
 }
 
 /* --- One search, from the bound on -------------------------------------------------------------------------------- */
 
-static planc_status find(pl_priced *p, const pl_priced_work *work, pl_priced_tails tails) {
+static planc_status find(pl_priced *p, const pl_priced_work *work, bool tails) {
   p->work = work;
   p->tails = tails;
   planc_candidate_free(&p->own);
@@ -272,7 +274,7 @@ static planc_status set_up(pl_priced *p) {
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
   PLANC_TRY(certify(p, &model));
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
-  PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails != PL_TAILS_NEVER, &p->arena, &p->gaps));
+  PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
   p->search.watch = p->watch;
   p->search.shares = p->bounds[p->early].shares;

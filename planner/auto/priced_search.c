@@ -21,6 +21,9 @@ enum {
 /* A change may lose at first that part of the ideal time (pl_auto_search_improve); less where a search goes on from
  * what it has found, so that it does not go far from there. */
 enum { FIRST_PART = 2000, LATER_PART = 8000 };
+/* One in so many of the first changes is made beside gaps that are forced into other ways, so many beside each; they may
+ * lose more at first, as that does. */
+enum { FORCED = 2, FORCED_CHANGES = 200, FORCED_PART = 500 };
 /* Where much runs again a rehearsal takes many times its work: a search ends with so many steps of its work as well. */
 enum { MOST_STEPS = 12 };
 
@@ -30,7 +33,7 @@ static planc_status try_found(pl_priced *p, bool *out_holds);
 planc_status pl_priced_search(pl_priced *p) {
   pl_auto_search *s = &p->search;
   const pl_priced_work *work = p->work;
-  pl_auto_search_in(s, p->room, p->tails == PL_TAILS_FIRST);
+  pl_auto_search_in(s, p->room, p->tails);
   s->most_steps = s->rehearsal.steps + MOST_STEPS * work->changes + work->start;
   pl_auto_search_start(s, p->has_room ? work->start : 0);
   if (!p->has_room) return NULL;
@@ -72,8 +75,9 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   bool has_found = false;
   int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
   tell_done(p, 0);
-  pl_auto_search_improve_often(s, p->n_times, p->n_times > 1 ? n_changes / 2 : n_changes, FIRST_PART);
-  if (p->tails != PL_TAILS_NEVER) pl_auto_search_allow_tails(s, true);
+  const int64_t n_forced = n_changes / FORCED / FORCED_CHANGES, n_first = n_changes - n_changes / FORCED;
+  pl_auto_search_improve_often(s, p->n_times, p->n_times > 1 ? n_first / 2 : n_first, FIRST_PART);
+  pl_auto_search_force(s, n_forced, FORCED_CHANGES, FORCED_PART);
   for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {
     if (p->best.ns < INT64_MAX && first_will_do) break;
     bool found = pl_auto_search_found(s), holds = false;

@@ -14,13 +14,6 @@ typedef struct pl_priced_work {
   int64_t most_values;  /* and most values of it */
 } pl_priced_work;
 
-/* When tails (auto_gaps.h) may stay. */
-typedef enum pl_priced_tails {
-  PL_TAILS_NEVER,
-  PL_TAILS_LATER, /* when the first changes have been made: the search takes longer to find its way among them */
-  PL_TAILS_FIRST
-} pl_priced_tails;
-
 /* What is stated. */
 typedef struct pl_priced_choice {
   pl_absences absences;
@@ -56,7 +49,7 @@ typedef struct pl_priced {
   planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
-  pl_priced_tails tails;
+  bool tails;      /* whether tails (auto_gaps.h) may stay */
   int32_t n_times; /* how often the first changes are made, with other random numbers; if more than once, half as many
                       each time */
   int32_t n_fixed; /* searches with a way fixed that follow one */

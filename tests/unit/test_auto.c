@@ -104,8 +104,13 @@ typedef struct searched {
 static void begin(searched *s, const planc_problem *problem, pl_walk_room room, bool tails);
 static void end(searched *s);
 
+static void are_open(const pl_auto_search *s) {
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) ck_assert(s->gaps->items[g].open[s->ways[g]]);
+}
+
 static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  problem.terms.settings.no_swap = rand_below(rng, 4) == 0;
   searched of;
   pl_walk_room room = {(INT64_C(1) << rand_below(rng, 24)) + 4096, PL_RECEIVES_LATE};
   begin(&of, &problem, room, rand_below(rng, 4) != 0);
@@ -121,12 +126,15 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
     is_what_the_walk_states(s, &problem, room, &of.arena);
   }
   pl_auto_search_start(s, WORK);
+  are_open(s);
   is_what_the_walk_states(s, &problem, room, &of.arena);
   int64_t first = pl_auto_search_found(s) ? s->best_score.ns : INT64_MAX;
   pl_auto_search_improve(s, CHANGES, 2000);
   ck_assert_int_le(s->best_score.ns, first);
   is_what_the_walk_states(s, &problem, room, &of.arena);
+  are_open(s);
   pl_auto_search_start(s, 0);
+  are_open(s);
   is_what_the_walk_states(s, &problem, room, &of.arena);
   end(&of);
 }
@@ -376,6 +384,72 @@ START_TEST(more_times_find_what_is_no_slower) {
 }
 END_TEST
 
+/* --- Gaps that are forced into other ways ------------------------------------------------------------------------- */
+
+/* What is found is no slower and is where the search goes on, and all gaps and prices are as free as before. */
+START_TEST(what_is_forced_is_free_again) {
+  enum { FEW = 60, TIMES = 12 };
+  int32_t n_faster = 0;
+  for (uint64_t seed = 1; seed <= FEW; seed++) {
+    uint64_t rng = seed;
+    planc_graph *graph;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    pl_walk_room room = tight_room(&problem, 1 + (int32_t)rand_below(&rng, 3));
+    searched s;
+    begin(&s, &problem, room, true);
+    pl_auto_search_start(&s.search, WORK);
+    pl_auto_search_improve(&s.search, SOME_CHANGES, 2000);
+    const int64_t before_ns = s.search.best_score.ns, price = s.search.price[0];
+    const bool found = pl_auto_search_found(&s.search);
+    pl_auto_search_force(&s.search, TIMES, SOME_CHANGES, 500);
+    ck_assert_int_eq(pl_auto_search_found(&s.search), found);
+    ck_assert_int_le(s.search.best_score.ns, before_ns);
+    n_faster += s.search.best_score.ns < before_ns;
+    if (found) {
+      ck_assert_mem_eq(s.search.ways, s.search.best, (size_t)s.gaps.n);
+      ck_assert_int_eq(s.search.score.ns, s.search.best_score.ns);
+      ck_assert_int_eq(s.search.price[0], price);
+    }
+    for (int32_t g = 0; g < s.gaps.n; g++) ck_assert_int_eq(s.search.fixed[g], PL_AUTO_ANY_WAY);
+    are_open(&s.search);
+    is_what_the_walk_states(&s.search, &problem, room, &s.arena);
+    end(&s);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_faster, 0);
+}
+END_TEST
+
+/* Its bytes times the time of the ops inside. */
+static pl_signed_wide weight_of(const searched *s, int32_t g) {
+  const pl_auto_gap *gap = &s->gaps.items[g];
+  const pl_rehearsal_tables *tables = &s->search.rehearsal.tables;
+  int64_t ns = 0;
+  for (int32_t p = (gap->from + 1) % s->model.n; p != gap->to; p = (p + 1) % s->model.n)
+    ns += tables->choices[tables->first_choice[p]].ns;
+  return (pl_signed_wide)gap->bytes * ns;
+}
+
+START_TEST(the_heaviest_are_forced_first) {
+  enum { FEW = 40 };
+  for (uint64_t seed = 1; seed <= FEW; seed++) {
+    planc_graph *graph;
+    searched s;
+    int32_t n = 0;
+    ok(randgraph_make(seed, NULL, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    begin(&s, &problem, (pl_walk_room){INT64_C(1) << 40, PL_RECEIVES_LATE}, true);
+    for (int32_t k = 1; k < s.search.n_heaviest; k++)
+      ck_assert(weight_of(&s, s.search.heaviest[k - 1]) >= weight_of(&s, s.search.heaviest[k]));
+    for (int32_t g = s.gaps.n_fed; g < s.gaps.n; g++) n += !s.gaps.items[g].is_tail;
+    ck_assert_int_eq(s.search.n_heaviest, n);
+    end(&s);
+    planc_graph_free(graph);
+  }
+}
+END_TEST
+
 /* --- The order with early updates --------------------------------------------------------------------------------- */
 
 /* One of them writes what the other one uses. */
@@ -597,6 +671,66 @@ START_TEST(what_is_computed_again_is_not_computed_from_the_beginning) {
 }
 END_TEST
 
+enum { LAYERS = 16 };
+
+/* As in DenseNet: each layer reads all that those before have made side by side, which the backward pass reads again,
+ * though not what it is made of. */
+static planc_graph *dense(void) {
+  static char text[1 << 15];
+  size_t at = (size_t)snprintf(text, sizeof text,
+                               "planc-graph: 1\nname: dense\noutputs: [d0]\ntensors:\n  x: input f32[N,10]\n"
+                               "  f0: f32[N,100]\n  loss: f32[]\n  d%d: f32[N,10]\n",
+                               LAYERS);
+  for (int k = 1; k <= LAYERS; k++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "  f%d: f32[N,100]\n  c%d: f32[N,%d]\n  d%d: f32[N,10]\n", k,
+                           k, 100 * k, k - 1);
+  at += (size_t)snprintf(text + at, sizeof text - at, "ops:\n  - {op: first, type: my.op, in: [x], out: [f0]}\n");
+  for (int k = 1; k <= LAYERS; k++) {
+    at += (size_t)snprintf(text + at, sizeof text - at, "  - {op: cat%d, type: my.op, in: [f0", k);
+    for (int f = 1; f < k; f++) at += (size_t)snprintf(text + at, sizeof text - at, ", f%d", f);
+    at += (size_t)snprintf(text + at, sizeof text - at,
+                           "], out: [c%d]}\n  - {op: layer%d, type: my.op, in: [c%d], out: [f%d], traffic: 100000N}\n",
+                           k, k, k, k);
+  }
+  at += (size_t)snprintf(text + at, sizeof text - at,
+                         "  - {op: loss, type: my.op, in: [f%d], out: [loss]}\n"
+                         "  - {op: back%d, type: my.op, phase: backward, in: [loss], out: [d%d]}\n",
+                         LAYERS, LAYERS + 1, LAYERS);
+  for (int k = LAYERS; k >= 1; k--)
+    at += (size_t)snprintf(text + at, sizeof text - at,
+                           "  - {op: back%d, type: my.op, phase: backward, in: [c%d, d%d], out: [d%d]}\n", k, k, k,
+                           k - 1);
+  return graph_of(text);
+}
+
+/* What few of many inputs are kept for is not worth them: all that is made of them leaves together. */
+START_TEST(what_is_made_of_many_leaves_together) {
+  enum { BATCH = 64, KEPT = 45 /* in a hundred of all c */, ROWS = 100 * LAYERS * (LAYERS + 1) / 2 };
+  planc_graph *graph = dense();
+  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  problem.job.batch = problem.job.sub_batch = BATCH;
+  problem.terms.settings.no_swap = 1;
+  planc_plan *none = plan_of(&problem, "none");
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] =
+      none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - INT64_C(4) * BATCH * ROWS / 100 * (100 - KEPT);
+  planc_plan *plan = plan_of(&problem, "priced");
+  ck_assert_ptr_nonnull(plan);
+  int32_t n_again = 0, n_layers = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec || !instr->recompute) continue;
+    n_again++;
+    n_layers += strncmp(graph->ops[instr->id].name, "layer", 5) == 0;
+  }
+  ck_assert_int_gt(n_again, 0);
+  ck_assert_int_le(n_again, LAYERS);
+  ck_assert_int_eq(n_layers, 0);
+  planc_plan_free(none);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("auto");
   TCase *tests = tcase_create("all");
@@ -607,11 +741,14 @@ int main(void) {
   tcase_add_test(tests, the_plan_that_the_bound_pays_for);
   tcase_add_test(tests, a_way_that_is_given_is_kept);
   tcase_add_test(tests, more_times_find_what_is_no_slower);
+  tcase_add_test(tests, what_is_forced_is_free_again);
+  tcase_add_test(tests, the_heaviest_are_forced_first);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
   tcase_add_test(tests, reordered_is_no_slower);
   tcase_add_test(tests, what_is_computed_again_is_not_computed_from_the_beginning);
+  tcase_add_test(tests, what_is_made_of_many_leaves_together);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
