@@ -252,30 +252,30 @@ static void leave_for(pl_auto_search *s, int32_t back, pl_auto_change *out) {
   }
 }
 
-typedef struct stretch {
+typedef struct gap_part {
   int32_t first, end;
-} stretch;
+} gap_part;
 
 /* The positions inside a gap: what is left of the period, and what of the next one. */
-static void stretches_of(const pl_auto_search *s, const pl_auto_gap *gap, stretch out[2]) {
+static void parts_of(const pl_auto_search *s, const pl_auto_gap *gap, gap_part out[2]) {
   bool wraps = pl_auto_gap_wraps(gap);
-  out[0] = (stretch){gap->from + 1, wraps ? s->gaps->order->n : gap->to};
-  out[1] = (stretch){0, wraps ? gap->to : 0};
+  out[0] = (gap_part){gap->from + 1, wraps ? s->gaps->order->n : gap->to};
+  out[1] = (gap_part){0, wraps ? gap->to : 0};
 }
 
 static void add_inside(pl_auto_search *s, const pl_auto_gap *gap, int64_t bytes) {
-  stretch of[2];
-  stretches_of(s, gap, of);
+  gap_part of[2];
+  parts_of(s, gap, of);
   for (int k = 0; k < 2; k++)
     for (int32_t p = of[k].first; p < of[k].end; p++) s->beyond[p] += bytes;
 }
 
 /* Where most bytes are too many; -1 = nowhere. */
 static int32_t fullest_inside(const pl_auto_search *s, const pl_auto_gap *gap) {
-  stretch of[2];
+  gap_part of[2];
   int32_t fullest = -1;
   int64_t most = 0;
-  stretches_of(s, gap, of);
+  parts_of(s, gap, of);
   for (int k = 0; k < 2; k++) {
     for (int32_t p = of[k].first; p < of[k].end; p++) {
       if (s->beyond[p] <= most) continue;

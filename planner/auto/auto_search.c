@@ -80,8 +80,7 @@ static planc_status weigh_gaps(pl_auto_search *s, pl_arena *arena) {
   for (int32_t p = 0; p < n; p++) before[p + 1] = before[p] + tables->choices[tables->first_choice[p]].ns;
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
-    if (!gap->is_tail)
-      weighed[n_weighed++] = (weighed_gap){(pl_signed_wide)gap->bytes * time_of(gap, before, n), g};
+    if (!gap->is_tail) weighed[n_weighed++] = (weighed_gap){(pl_signed_wide)gap->bytes * time_of(gap, before, n), g};
   }
   if (n_weighed > 0) qsort(weighed, (size_t)n_weighed, sizeof *weighed, by_weight);
   for (int32_t k = 0; k < n_weighed; k++) heaviest[k] = weighed[k].gap;

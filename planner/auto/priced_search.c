@@ -21,8 +21,8 @@ enum {
 /* A change may lose at first that part of the ideal time (pl_auto_search_improve); less where a search goes on from
  * what it has found, so that it does not go far from there. */
 enum { FIRST_PART = 2000, LATER_PART = 8000 };
-/* One in so many of the first changes is made beside gaps that are forced into other ways, so many beside each; they may
- * lose more at first, as that does. */
+/* One in so many of the first changes is made beside gaps that are forced into other ways, so many beside each; they
+ * may lose more at first, as that does. */
 enum { FORCED = 2, FORCED_CHANGES = 200, FORCED_PART = 500 };
 /* Where much runs again a rehearsal takes many times its work: a search ends with so many steps of its work as well. */
 enum { MOST_STEPS = 12 };

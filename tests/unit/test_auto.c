@@ -675,22 +675,23 @@ enum { LAYERS = 16 };
 
 /* As in DenseNet: each layer reads all that those before have made side by side, which the backward pass reads again,
  * though not what it is made of. */
-static planc_graph *dense(void) {
+static planc_graph *dense(const char *layer_flags) {
   static char text[1 << 15];
   size_t at = (size_t)snprintf(text, sizeof text,
                                "planc-graph: 1\nname: dense\noutputs: [d0]\ntensors:\n  x: input f32[N,10]\n"
                                "  f0: f32[N,100]\n  loss: f32[]\n  d%d: f32[N,10]\n",
                                LAYERS);
   for (int k = 1; k <= LAYERS; k++)
-    at += (size_t)snprintf(text + at, sizeof text - at, "  f%d: f32[N,100]\n  c%d: f32[N,%d]\n  d%d: f32[N,10]\n", k,
-                           k, 100 * k, k - 1);
+    at += (size_t)snprintf(text + at, sizeof text - at, "  f%d: f32[N,100]\n  c%d: f32[N,%d]\n  d%d: f32[N,10]\n", k, k,
+                           100 * k, k - 1);
   at += (size_t)snprintf(text + at, sizeof text - at, "ops:\n  - {op: first, type: my.op, in: [x], out: [f0]}\n");
   for (int k = 1; k <= LAYERS; k++) {
     at += (size_t)snprintf(text + at, sizeof text - at, "  - {op: cat%d, type: my.op, in: [f0", k);
     for (int f = 1; f < k; f++) at += (size_t)snprintf(text + at, sizeof text - at, ", f%d", f);
-    at += (size_t)snprintf(text + at, sizeof text - at,
-                           "], out: [c%d]}\n  - {op: layer%d, type: my.op, in: [c%d], out: [f%d], traffic: 100000N}\n",
-                           k, k, k, k);
+    at +=
+        (size_t)snprintf(text + at, sizeof text - at,
+                         "], out: [c%d]}\n  - {op: layer%d, type: my.op, in: [c%d], out: [f%d], traffic: 100000N%s}\n",
+                         k, k, k, k, layer_flags);
   }
   at += (size_t)snprintf(text + at, sizeof text - at,
                          "  - {op: loss, type: my.op, in: [f%d], out: [loss]}\n"
@@ -706,7 +707,7 @@ static planc_graph *dense(void) {
 /* What few of many inputs are kept for is not worth them: all that is made of them leaves together. */
 START_TEST(what_is_made_of_many_leaves_together) {
   enum { BATCH = 64, KEPT = 45 /* in a hundred of all c */, ROWS = 100 * LAYERS * (LAYERS + 1) / 2 };
-  planc_graph *graph = dense();
+  planc_graph *graph = dense("");
   planc_problem problem = problem_of(graph, INT64_C(1) << 40);
   problem.job.batch = problem.job.sub_batch = BATCH;
   problem.terms.settings.no_swap = 1;
@@ -731,6 +732,30 @@ START_TEST(what_is_made_of_many_leaves_together) {
 }
 END_TEST
 
+/* Nothing is copied where that is ruled out, however little room there is. Where no layer can run again all but the
+ * first input are kept for what is made of them. */
+START_TEST(what_is_made_of_many_is_not_copied_against_the_rule) {
+  planc_graph *graph = dense(", flags: [no-recompute]");
+  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  problem.terms.settings.no_swap = 1;
+  for (int32_t quarters = 0; quarters < 4; quarters++) {
+    searched s;
+    pl_walk_room room = tight_room(&problem, quarters);
+    int32_t tails[PL_AUTO_MOST_INPUTS], most = 0;
+    begin(&s, &problem, room, true);
+    for (int32_t g = s.gaps.n_fed; g < s.gaps.n; g++)
+      if (s.gaps.items[g].needs_tails) most = (int32_t)pl_max(most, pl_auto_search_inputs(&s.search, g, tails));
+    ck_assert_int_ge(most, LAYERS - 1);
+    pl_auto_search_start(&s.search, 0);
+    are_open(&s.search);
+    pl_auto_search_start(&s.search, WORK);
+    are_open(&s.search);
+    end(&s);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("auto");
   TCase *tests = tcase_create("all");
@@ -749,6 +774,7 @@ int main(void) {
   tcase_add_test(tests, reordered_is_no_slower);
   tcase_add_test(tests, what_is_computed_again_is_not_computed_from_the_beginning);
   tcase_add_test(tests, what_is_made_of_many_leaves_together);
+  tcase_add_test(tests, what_is_made_of_many_is_not_copied_against_the_rule);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
