@@ -4,8 +4,7 @@
 #include "planner/auto/auto_changes.h"
 #include "planner/base/goes_on.h"
 
-enum { BLOCKS = 50 };
-
+static bool goes_on(const pl_auto_search *s);
 static void raise_prices(pl_auto_search *s);
 static void find_lost(pl_auto_search *s);
 static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes);
@@ -13,13 +12,13 @@ static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowa
 
 /* Bytes beyond the room are charged more times the longer it goes on. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
-  enum { FIRST_TIMES = 2, MORE_TIMES = 40 };
+  enum { FIRST_TIMES = 2, MORE_TIMES = 40, BLOCKS = 50 };
   int64_t block = n_changes / BLOCKS + 1, first = s->ideal_ns / first_part;
   find_lost(s);
   for (int64_t k = 0; k < n_changes && s->n_candidates > 0 && s->best_score.ns > s->least_ns; k++) {
     int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
     pl_auto_change done;
-    if (!pl_goes_on(s->watch) || s->rehearsal.steps >= s->most_steps) break;
+    if (!goes_on(s)) break;
     if (k % block == block - 1) raise_prices(s);
     pl_auto_score before = s->score;
     int64_t most = most_kept(s, before, allowance_at(first, k, n_changes), times);
@@ -46,32 +45,34 @@ void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_ch
   pl_auto_judge(s);
 }
 
-static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t n_left, int64_t n_changes, int64_t first_part);
+static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t most, int64_t n_changes, int64_t first_part);
 
 void pl_auto_search_force(pl_auto_search *s, int64_t times, int64_t n_changes, int64_t first_part) {
   const size_t prices = (size_t)s->gaps->order->n * sizeof *s->price;
   if (!pl_auto_search_found(s)) return;
-  memcpy(s->kept, s->best, (size_t)s->gaps->n);
   memcpy(s->price_kept, s->price, prices);
-  for (int32_t k = 0, idle = 0; times > 0 && idle < s->n_heaviest; k = (k + 1) % s->n_heaviest) {
+  for (int32_t k = 0, idle = 0; times > 0 && idle < s->n_heaviest && goes_on(s); k = (k + 1) % s->n_heaviest) {
     int64_t n_forced = force_gap(s, s->heaviest[k], times, n_changes, first_part);
     idle = n_forced > 0 ? 0 : idle + 1;
     times -= n_forced;
   }
-  memcpy(s->ways, s->kept, (size_t)s->gaps->n);
+  memcpy(s->ways, s->best, (size_t)s->gaps->n);
   memcpy(s->price, s->price_kept, prices);
   pl_auto_judge(s);
 }
 
+static bool goes_on(const pl_auto_search *s) {
+  return pl_goes_on(s->watch) && s->rehearsal.steps < s->most_steps;
+}
+
 static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes, int64_t first_part);
 
-/* Into each of its other ways; returns how many these were. */
-static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t n_left, int64_t n_changes, int64_t first_part) {
+/* Into each of its other ways, but not so often as to make it more than `most`; returns how often. */
+static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t most, int64_t n_changes, int64_t first_part) {
   int64_t n = 0;
-  for (uint8_t way = PL_AUTO_STAYS; way < PL_AUTO_TWICE && n < n_left; way++) {
+  for (uint8_t way = PL_AUTO_STAYS; way < PL_AUTO_TWICE && n < most && goes_on(s); way++) {
     bool is_open = s->fixed[gap] == PL_AUTO_ANY_WAY && s->gaps->items[gap].open[way];
-    if (!is_open || way == s->kept[gap]) continue;
-    if (!pl_goes_on(s->watch) || s->rehearsal.steps >= s->most_steps) return n;
+    if (!is_open || way == s->best[gap]) continue;
     force(s, gap, way, n_changes, first_part);
     n++;
   }
@@ -79,16 +80,14 @@ static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t n_left, int64_t
 }
 
 static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes, int64_t first_part) {
-  const int64_t before_ns = s->best_score.ns;
   pl_auto_change change = {.n = 0};
-  memcpy(s->ways, s->kept, (size_t)s->gaps->n);
+  memcpy(s->ways, s->best, (size_t)s->gaps->n);
   memcpy(s->price, s->price_kept, (size_t)s->gaps->order->n * sizeof *s->price);
   pl_auto_change_to(s, gap, way, &change);
   s->fixed[gap] = (int8_t)way;
   pl_auto_judge(s);
   pl_auto_search_improve(s, n_changes, first_part);
   s->fixed[gap] = PL_AUTO_ANY_WAY;
-  if (s->best_score.ns < before_ns) memcpy(s->kept, s->best, (size_t)s->gaps->n);
 }
 
 /* Where bytes are beyond the room in the ways that are kept. */

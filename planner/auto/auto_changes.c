@@ -14,8 +14,9 @@ static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, pl_auto_change *out);
 
 /* One change in AS_BOUND is to ways of the plan that the bound's prices pay for. Of KINDS others the first LOST are
- * about where time is lost, and those from there to ANY are any. Of the rest, where too much is needed, most have
- * something more leave; where all fits, something comes back, and mostly something else leaves for it. */
+ * about where time is lost, and those from there to ANY are any. Of the rest, where too much is needed, half have
+ * something more leave; the others bring something back, or have it come back in another way, and others leave for
+ * it. */
 void pl_auto_change_some(pl_auto_search *s, pl_auto_change *out) {
   enum { AS_BOUND = 8, KINDS = 8, LOST = 2, ANY = 4, LEAVES = 2 };
   *out = (pl_auto_change){.n = 0};
@@ -70,9 +71,10 @@ static void keep_inputs(pl_auto_search *s, int32_t gap, pl_auto_change *out) {
 
 static uint8_t way_as_bound(pl_auto_search *s, const pl_auto_gap *gap);
 
-/* Gives one, two, four or eight gaps, in the order in which they begin, ways drawn from the shares that they have in
- * the plan that the bound's prices pay for. Several at once, since that plan may be far from where the search is: one
- * gap alone would not be better. False where those that are looked at have the drawn ways already. */
+/* Gives one, two, four or eight gaps, or fewer where tails are kept for them, in the order in which they begin, ways
+ * drawn from the shares that they have in the plan that the bound's prices pay for. Several at once, since that plan
+ * may be far from where the search is: one gap alone would not be better. False where those that are looked at have the
+ * drawn ways already. */
 static bool change_as_bound(pl_auto_search *s, pl_auto_change *out) {
   enum { POWERS = 4, LOOKS = 4 /* gaps for each that is to change */ };
   _Static_assert((1 << (POWERS - 1)) + PL_AUTO_MOST_INPUTS <= PL_AUTO_MOST_CHANGED,

@@ -4,7 +4,8 @@
 
 #include "planner/auto/auto_search.h"
 
-enum { PL_AUTO_MOST_CHANGED = 3 * (1 + PL_AUTO_MOST_INPUTS) }; /* three gaps, each with tails */
+/* As many as three gaps with their tails. */
+enum { PL_AUTO_MOST_CHANGED = 3 * (1 + PL_AUTO_MOST_INPUTS) };
 
 /* The gaps that have changed, in that order, and their ways before. */
 typedef struct pl_auto_change {
@@ -15,7 +16,7 @@ typedef struct pl_auto_change {
 
 /* Changes ways, as yet unjudged; what is fixed does not change. `*out` may come out empty. */
 void pl_auto_change_some(pl_auto_search *s, pl_auto_change *out);
-/* Gives a gap that is no tail a way that it is open for, and keeps tails for that as change_some does. */
+/* Gives a gap that is no tail a way that it is open for, and keeps tails for that as pl_auto_change_some does. */
 void pl_auto_change_to(pl_auto_search *s, int32_t gap, uint8_t way, pl_auto_change *out);
 void pl_auto_change_undo(pl_auto_search *s, const pl_auto_change *done);
 

@@ -275,6 +275,19 @@ static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
   take_back(s, n_taken);
 }
 
+/* What is not needed after all, the latest first. */
+static void take_back(pl_auto_search *s, int32_t n_taken) {
+  for (int32_t k = n_taken - 1; k >= 0; k--) {
+    uint8_t was = s->ways[s->taken[k]];
+    pl_auto_score before = s->score;
+    s->ways[s->taken[k]] = PL_AUTO_STAYS;
+    pl_auto_judge(s);
+    if (s->score.charge <= before.charge && s->score.ns <= before.ns) continue;
+    s->ways[s->taken[k]] = was;
+    s->score = before;
+  }
+}
+
 /* Where the op stands that writes the version of a gap. */
 static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
   return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
@@ -451,19 +464,6 @@ static void start_in_segments(pl_auto_search *s) {
   }
   memcpy(s->ways, s->kept, (size_t)s->gaps->n);
   pl_auto_judge(s);
-}
-
-/* What is not needed after all, the latest first. */
-static void take_back(pl_auto_search *s, int32_t n_taken) {
-  for (int32_t k = n_taken - 1; k >= 0; k--) {
-    uint8_t was = s->ways[s->taken[k]];
-    pl_auto_score before = s->score;
-    s->ways[s->taken[k]] = PL_AUTO_STAYS;
-    pl_auto_judge(s);
-    if (s->score.charge <= before.charge && s->score.ns <= before.ns) continue;
-    s->ways[s->taken[k]] = was;
-    s->score = before;
-  }
 }
 
 /* --- What is stated ----------------------------------------------------------------------------------------------- */

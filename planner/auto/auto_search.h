@@ -5,9 +5,9 @@
  * the way is taken, one after the other, that saves most of that charge for the time that it costs, unless computing
  * segments again (auto_segments.h) is better; then ways are changed at random, some of them to those of the plan that
  * the bound's prices pay for, and a change that is worse is kept with a chance that falls (simulated annealing,
- * Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still.
- * Single gaps are forced into other ways for a while in between. All numbers are
- * whole, and what is random is the same each time. */
+ * Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still. Then single gaps are
+ * forced into other ways, one after the other, and ways of others change beside each. All numbers are whole, and what
+ * is random is the same each time. */
 #ifndef PLANC_AUTO_AUTO_SEARCH_H
 #define PLANC_AUTO_AUTO_SEARCH_H
 
@@ -56,9 +56,9 @@ typedef struct pl_auto_search {
   int32_t n_heaviest;
   int64_t work;           /* pl_rehearsal_work of all that was judged */
   int64_t most_steps;     /* of the rehearsal's: changes end there; none at first */
-  int64_t *prices_before; /* by position and one more; scratch, as the next two, by position */
-  int64_t *beyond;        /* bytes */
-  int64_t *price_kept;
+  int64_t *prices_before; /* by position and one more; scratch */
+  int64_t *beyond;        /* by position, bytes beyond the room; scratch */
+  int64_t *price_kept;    /* by position, prices as they are when the first gap is forced */
   uint64_t random;
   const planc_watch *watch;   /* where it says so the search ends; NULL: there is none */
   struct pl_auto_move *moves; /* two for each gap */
@@ -70,7 +70,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
                                 pl_arena *arena, pl_auto_search *out);
 enum { PL_AUTO_ANY_WAY = -1 };
 /* From the next pl_auto_search_in on, a gap that is no tail is spent in that way and no other, or in any
- * (PL_AUTO_ANY_WAY). The gap is open for the way. */
+ * (PL_AUTO_ANY_WAY); no change touches it any more. The gap is open for the way. */
 void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way);
 /* Begins anew in `room` bytes, with the present ways but for those that are fixed; what was found before is forgotten.
  * `tails`: whether tails may stay, as the gaps were made with. */

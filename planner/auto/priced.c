@@ -38,7 +38,8 @@ enum {
   WORTH_FIXED = 20 /* 1.05 times the bound: with more effort, searches with ways fixed may find what is faster */
 };
 
-/* Whether what recomputes read may be kept for them: what finds its way without finds it sooner. */
+/* Whether what recomputes read may be kept for them: a search without has fewer gaps to decide about, and finds its way
+ * sooner. */
 enum { WITHOUT_TAILS = false, WITH_TAILS = true };
 
 static int32_t effort_of(const planc_problem *problem);

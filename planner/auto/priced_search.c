@@ -21,9 +21,11 @@ enum {
 /* A change may lose at first that part of the ideal time (pl_auto_search_improve); less where a search goes on from
  * what it has found, so that it does not go far from there. */
 enum { FIRST_PART = 2000, LATER_PART = 8000 };
-/* One in so many of the first changes is made beside gaps that are forced into other ways, so many beside each; they
- * may lose more at first, as that does. */
-enum { FORCED = 2, FORCED_CHANGES = 200, FORCED_PART = 500 };
+enum {
+  FORCED = 2,           /* one in so many of the first changes is made beside gaps that are forced into other ways, */
+  FORCED_CHANGES = 200, /* so many beside each; without so many all are made without */
+  FORCED_PART = 500     /* in place of FIRST_PART: forcing a gap loses more at first */
+};
 /* Where much runs again a rehearsal takes many times its work: a search ends with so many steps of its work as well. */
 enum { MOST_STEPS = 12 };
 
@@ -75,7 +77,8 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   bool has_found = false;
   int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
   tell_done(p, 0);
-  const int64_t n_forced = n_changes / FORCED / FORCED_CHANGES, n_first = n_changes - n_changes / FORCED;
+  const int64_t n_forced = n_changes / FORCED / FORCED_CHANGES;
+  const int64_t n_first = n_forced > 0 ? n_changes - n_changes / FORCED : n_changes;
   pl_auto_search_improve_often(s, p->n_times, p->n_times > 1 ? n_first / 2 : n_first, FIRST_PART);
   pl_auto_search_force(s, n_forced, FORCED_CHANGES, FORCED_PART);
   for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {

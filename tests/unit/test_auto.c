@@ -7,6 +7,7 @@
 #include "planc/bound.h"
 #include "planc/check.h"
 #include "planc/policy.h"
+#include "planner/auto/auto_changes.h"
 #include "planner/auto/auto_search.h"
 #include "planner/base/code.h"
 #include "planner/bound/bound_ascent.h"
@@ -421,6 +422,46 @@ START_TEST(what_is_forced_is_free_again) {
 }
 END_TEST
 
+/* As while it is forced: whatever changes are drawn, it is in none; and each can be undone. */
+START_TEST(what_is_fixed_in_between_does_not_change) {
+  enum { FEW = 40, DRAWN = 200 };
+  int64_t n_changed = 0;
+  for (uint64_t seed = 1; seed <= FEW; seed++) {
+    uint64_t rng = seed;
+    planc_graph *graph;
+    ok(randgraph_make(seed, NULL, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    pl_walk_room room = tight_room(&problem, 1 + (int32_t)rand_below(&rng, 3));
+    searched s;
+    uint8_t *before;
+    pl_bound_shares *shares;
+    begin(&s, &problem, room, true);
+    ok(PL_NEW(&s.arena, &before, s.gaps.n));
+    ok(PL_NEW(&s.arena, &shares, s.model.n_gaps));
+    ok(pl_bound_certify(&s.model, room.bytes, 1, &s.arena, &s.prices, &s.found, shares));
+    s.search.shares = shares;
+    pl_auto_search_start(&s.search, WORK);
+    const int32_t gap = s.search.n_heaviest > 0 ? s.search.heaviest[0] : -1;
+    if (gap >= 0) s.search.fixed[gap] = (int8_t)s.search.ways[gap];
+    for (int k = 0; k < DRAWN && s.search.n_candidates > 0; k++) {
+      pl_auto_change change;
+      memcpy(before, s.search.ways, (size_t)s.gaps.n);
+      pl_auto_change_some(&s.search, &change);
+      ck_assert_int_le(change.n, PL_AUTO_MOST_CHANGED);
+      for (int32_t c = 0; c < change.n; c++) ck_assert_int_ne(change.gaps[c], gap);
+      are_open(&s.search);
+      n_changed += memcmp(before, s.search.ways, (size_t)s.gaps.n) != 0;
+      pl_auto_judge(&s.search);
+      pl_auto_change_undo(&s.search, &change);
+      ck_assert_mem_eq(before, s.search.ways, (size_t)s.gaps.n);
+    }
+    end(&s);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_ge(n_changed, FEW * DRAWN / 4);
+}
+END_TEST
+
 /* Its bytes times the time of the ops inside. */
 static pl_signed_wide weight_of(const searched *s, int32_t g) {
   const pl_auto_gap *gap = &s->gaps.items[g];
@@ -431,7 +472,7 @@ static pl_signed_wide weight_of(const searched *s, int32_t g) {
   return (pl_signed_wide)gap->bytes * ns;
 }
 
-START_TEST(the_heaviest_are_forced_first) {
+START_TEST(the_heaviest_gaps_come_first) {
   enum { FEW = 40 };
   for (uint64_t seed = 1; seed <= FEW; seed++) {
     planc_graph *graph;
@@ -767,7 +808,8 @@ int main(void) {
   tcase_add_test(tests, a_way_that_is_given_is_kept);
   tcase_add_test(tests, more_times_find_what_is_no_slower);
   tcase_add_test(tests, what_is_forced_is_free_again);
-  tcase_add_test(tests, the_heaviest_are_forced_first);
+  tcase_add_test(tests, what_is_fixed_in_between_does_not_change);
+  tcase_add_test(tests, the_heaviest_gaps_come_first);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
