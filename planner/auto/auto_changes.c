@@ -197,13 +197,14 @@ static int32_t lossy_gap(pl_auto_search *s, int32_t position) {
 
 static const pl_op_choice *faster_than(const pl_rehearsal *r, int32_t position);
 
-/* As much leaves at once as a faster algorithm of the op there takes: less is of no use to it. */
+/* As much leaves at once as a faster algorithm of the op there takes: less is of no use to it. What is fixed may be
+ * found again and again. */
 static bool make_room(pl_auto_search *s, int32_t position, pl_auto_change *out) {
   const pl_rehearsal *r = &s->rehearsal;
   const pl_op_choice *faster = faster_than(r, position);
   if (!faster) return false;
   int64_t lacking = faster->workspace_bytes - r->workspace[position] + pl_rehearsal_beyond(r, position);
-  while (lacking > 0 && has_place(out)) {
+  for (int32_t k = 0; lacking > 0 && k < PL_AUTO_MOST_CHANGED && has_place(out); k++) {
     int32_t gap = find_gap(s, true, position);
     if (s->ways[gap] != PL_AUTO_STAYS || !is_around(&s->gaps->items[gap], position)) break;
     change_one(s, gap, out);
