@@ -4,9 +4,12 @@ A size is a law in the batch size N, held as a pair (fixed, per_sample) and writ
 one tensor and one op per line, and put in place whole by a rename, so a failed run leaves no half-written graph.
 """
 
+import contextlib
 import json
 import os
 import re
+import secrets
+import stat
 
 KINDS = ("input", "param", "state", "grad", "activation", "temp")
 DTYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
@@ -108,11 +111,74 @@ class GraphFile:
         return "\n".join(lines) + "\n"
 
     def write(self, path):
-        aside = f"{path}.tmp"
-        try:
-            with open(aside, "w", encoding="ascii", newline="\n") as file:
-                file.write(self.text())
-            os.replace(aside, path)
-        finally:
-            if os.path.exists(aside):
-                os.remove(aside)
+        write_files([(path, self.text().encode("ascii"))])
+
+
+# --- Outputs, as planc(1) has them (INPUTS AND OUTPUTS) ---------------------------------------------------------------
+
+
+def write_files(files):
+    """Puts pairs of a path and its bytes in their places: all stand aside before the first is renamed, so that a run that fails
+    leaves each as it was. A link stays one, and what replaces a file has its permissions."""
+    aside = []
+    try:
+        for path, data in files:
+            if is_renamed(path):
+                aside.append((path, beside(path)))
+                put(aside[-1][1], data, path)
+        for path, data in files:
+            if not is_renamed(path):
+                put(path, data, path)
+        while aside:
+            with named(aside[0][0]):
+                os.replace(aside[0][1], os.path.realpath(aside[0][0]))
+            del aside[0]
+    finally:
+        for _, made in aside:
+            os.remove(made)
+
+
+def probe(path):
+    """OSError where no output can be written to a path, for whoever works long before it is."""
+    if is_renamed(path):
+        os.remove(beside(path))
+    elif os.path.isdir(path):
+        put(path, b"", path)
+
+
+def is_renamed(path):
+    """A device or a pipe is written to as it is: there is nothing to preserve, and a rename would replace it."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return True
+
+
+def beside(path):
+    """A new file beside the one that is to be written."""
+    target = os.path.realpath(path)
+    try:
+        mode = stat.S_IMODE(os.stat(target).st_mode) & 0o777
+    except OSError:
+        mode = 0o666
+    made = f"{target}.{secrets.token_hex(3)}"
+    with named(path):
+        os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+    return made
+
+
+def put(to, data, path):
+    with named(path), open(to, "wb") as file:
+        file.write(data)
+        file.flush()
+        if to != path:
+            os.fsync(file.fileno())  # a rename may reach the disk before what is renamed
+
+
+@contextlib.contextmanager
+def named(path):
+    """Within, what fails is said of the path that the user has given."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error

@@ -7,10 +7,13 @@ import json
 import os
 import re
 import shlex
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from pathlib import Path
 
 from torchexport import torch  # first: it finds a Python with PyTorch
 from pythons import warm
@@ -148,6 +151,47 @@ class CommandTest(unittest.TestCase):
         simulated = json.loads(self.planc("simulate", "small.plan", "--json").stdout)
         self.assertEqual(simulated["iteration_ns"] if "iteration_ns" in simulated else simulated["period_ns"],
                          taken["iteration_ns"])
+
+    def test_outputs_are_put_in_their_places_together(self):
+        """As planc(1) has it, INPUTS AND OUTPUTS: links stay, permissions too, and a pipe is written to."""
+        asked = "torch", f"{SMALL}:step", "--effort", "0", "-o", "link.plan", "--graph"
+        for name in ("far.plan", "old.yaml"):
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+                file.write("precious")
+            os.chmod(file.name, 0o640)
+        os.symlink("far.plan", os.path.join(self.folder, "link.plan"))
+        before = self.left()
+        for more in (("old.yaml", "--budget", "1%"), ("nowhere/new.yaml",), (".",)):
+            done = self.planc(*asked, *more)
+            self.assertEqual((done.returncode, done.stdout), (1 if len(more) > 1 else 5, ""), done.stderr)
+            self.assertEqual(self.left(), before, more)
+            for name in ("far.plan", "old.yaml"):
+                with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                    self.assertEqual(file.read(), "precious")
+        done = self.planc(*asked, "old.yaml")
+        self.assertEqual((done.returncode, self.left()), (0, before), done.stderr)
+        self.assertEqual(os.readlink(os.path.join(self.folder, "link.plan")), "far.plan")
+        self.assertEqual({os.stat(os.path.join(self.folder, name)).st_mode & 0o777 for name in ("far.plan", "old.yaml")}, {0o640})
+        self.assertEqual(self.planc("check", "far.plan", "--graph", "old.yaml").returncode, 0)
+        pipe, read = os.path.join(self.folder, "pipe"), []
+        os.mkfifo(pipe)
+        for options in ((), ("--batches", "2,4,8", "--example", "example_of")):
+            reader = threading.Thread(target=lambda: read.append(Path(pipe).read_bytes()), daemon=True)
+            reader.start()
+            done = self.planc(*(asked if not options else asked[:2] + asked[-1:]), "pipe", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            reader.join(10)
+            self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+            self.assertTrue(read[-1].startswith(b"# Written by planc_torch"), read)
+
+    def test_a_step_that_goes_to_another_folder_has_its_plan_here(self):
+        script = os.path.join(self.folder, "goes.py")
+        os.mkdir(os.path.join(self.folder, "other"))
+        with open(SMALL, encoding="utf-8") as file, open(script, "w", encoding="utf-8") as written:
+            written.write(f"import os\nos.chdir({os.path.join(self.folder, 'other')!r})\n{file.read()}")
+        done = self.planc("torch", "goes.py:step", "--effort", "0", "--graph", "goes.yaml")
+        self.assertEqual((done.returncode, self.left()), (0, ["goes.plan", "goes.py", "goes.yaml", "other"]), done.stderr)
+        self.assertEqual(os.listdir(os.path.join(self.folder, "other")), [])
 
     def test_the_table_can_be_had_again_of_the_graph(self):
         asked = "torch", f"{SMALL}:step", "--budget", "80%", "--graph", "small.yaml"

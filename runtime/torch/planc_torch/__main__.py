@@ -28,7 +28,7 @@ from .no_driver import NO_DRIVER, Gpu
 from .plan_file import PlanFile
 from .step_graph import StepGraph
 from .step_recorder import record
-from graphfile import legal_name
+from graphfile import legal_name, probe, write_files
 from torch_refusals import CannotExport, line_raised
 
 EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_OTHER_GRAPH, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 4, 5, 130
@@ -115,8 +115,19 @@ def default_device(make_args):
     return devices.pop() if devices else "cuda" if torch.cuda.is_available() else "cpu"
 
 
+@contextmanager
 def session(options):
-    """What the step is recorded in: a device, or with --fake what stands for one."""
+    """What the step is recorded in: a device, or with --fake what stands for one. The step may go to another folder; planc and
+    what it writes stay in this one."""
+    here = os.getcwd()
+    try:
+        with device_of(options):
+            yield
+    finally:
+        os.chdir(here)
+
+
+def device_of(options):
     if not options.fake:
         return nullcontext()
     from .fake import is_possible, without_memory
@@ -198,18 +209,18 @@ class Problem:
 
     def __init__(self, graph, options, folder, first=None):
         self.program, self.graph = options.planc, graph
-        path = options.graph if options.graph and not first else os.path.join(folder, f"step-{self.number}.yaml")
-        graph.write(path)
+        self.path = os.path.join(folder, f"step-{self.number}.yaml")
+        graph.write(self.path)
         self.outside = graph.outside_bytes
         described = read_description(options)
         # On the processor there is no context of a device, and libraries work in what they allocate.
         self.reserved = 0 if graph.recorder.device == "cpu" else described["device"]["reserved_bytes"]
         # What the user holds beside the plan is taken of the device as what its libraries take.
         kind, self.device = ("--profile", options.profile) if options.profile else ("--device", options.device)
-        self.common = [path, kind, self.device, "--reserved", self.reserved + self.outside]
+        self.common = [self.path, kind, self.device, "--reserved", self.reserved + self.outside]
         if options.host_budget:
             self.common += ["--host-budget", options.host_budget]
-        plain = json.loads(self.planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
+        plain = json.loads(self.planc("plan", "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
                                       os.path.join(folder, "plain.plan")))
         self.plain_bytes, self.plain_ns, self.ideal_ns = plain["peak_bytes"], plain["iteration_ns"], plain["ideal_ns"]
         self.share = ""
@@ -222,17 +233,11 @@ class Problem:
 
     def compare(self, effort):
         self.effort = ["--effort", effort] if effort else []
-        self.compared = json.loads(self.planc("compare", *self.common, *self.budget, *self.effort, "--json"))
+        self.compared = json.loads(self.planc("compare", *self.budget, *self.effort, "--json"))
         self.rows = [{**row, "micro_batches": self.number} for row in self.compared["rows"] if row["policy"] != "ideal"]
 
-    def keep(self, path):
-        """Has its graph at `path` as well, and is about that from then on."""
-        if self.common[0] != path:
-            self.graph.write(path)
-            self.common[0] = path
-
-    def planc(self, *arguments):
-        return run_planc(self.program, *arguments)
+    def planc(self, command, *arguments):
+        return run_planc(self.program, command, *self.common, *arguments)
 
     def budget_of(self, text):
         """The device's by default. N%: of what the step itself takes as it is, beside what libraries take."""
@@ -323,7 +328,8 @@ def show(problems, rows, chosen, options):
           f"{time(taken.ideal_ns)}")
     print(f"{verdict(chosen)}: {options.output}")
     if options.graph:
-        words = " ".join(shlex.quote(str(word)) for word in (*taken.common, "--budget", compared["budget_bytes"], *taken.effort))
+        line = options.graph, *taken.common[1:], "--budget", compared["budget_bytes"], *taken.effort
+        words = " ".join(shlex.quote(str(word)) for word in line)
         print(f"planc compare {words} compares them again" + (f" {in_parts(taken.number)}" if is_divided else ""))
 
 
@@ -343,7 +349,7 @@ def refusal(problems, path, is_divided):
     least, number, policy, problem = min(beyond, key=lambda one: one[:3], default=(0, 1, "", first))
     why = ""
     try:
-        problem.planc("plan", *problem.common, *problem.budget, *problem.effort, "-o", path)
+        problem.planc("plan", *problem.budget, *problem.effort, "-o", path)
     except Stop as stop:
         why = str(stop)
     numbers = [str(k) for k in (1, 2, 4) if k <= (first.graph.recorder.division.samples or 0)]
@@ -370,21 +376,17 @@ class NoFramework:
 
 
 def take(problems, rows, path):
-    """Puts the fastest plan that can be followed at `path`; gives its row."""
-    aside, why = f"{path}.part", None
+    """Makes the fastest plan that can be followed, at `path`; gives its row."""
+    why = None
     for row in rows:
         problem = problems[row["micro_batches"]]
+        searching = problem.effort if row["policy"] in SEARCHING else []
+        problem.planc("plan", *problem.budget, *searching, "--policy", row["policy"], "-o", path)
         try:
-            searching = problem.effort if row["policy"] in SEARCHING else []
-            problem.planc("plan", *problem.common, *problem.budget, *searching, "--policy", row["policy"], "-o", aside)
-            Follower(aside, NoFramework).close()
-            os.replace(aside, path)
+            Follower(path, NoFramework).close()
             return row
         except FollowError as error:
-            why = str(error).removeprefix(f"{aside}: ")
-        finally:
-            if os.path.exists(aside):
-                os.remove(aside)
+            why = str(error).removeprefix(f"{path}: ")
     raise Stop(EXIT_INFEASIBLE, f"no plan within the budget can be followed: {why}")
 
 
@@ -392,6 +394,11 @@ def recording(problem):
     """What there is to tell of a recording in JSON."""
     return {"calls": len(problem.graph.calls) - 1, "plain_bytes": problem.plain_bytes, "plain_ns": problem.plain_ns,
             "reserved_bytes": problem.reserved, "outside_bytes": problem.outside, "scratch_bytes": problem.graph.scratch_bytes}
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def table(problems, chosen, path):
@@ -483,9 +490,12 @@ def main(arguments=None):
         raise Stop(EXIT_USAGE, "PyTorch sees no GPU; --fake records the step without one")
     if options.check:
         return check(options)
+    outputs = [path for path in (options.output, options.graph) if path]
+    numbers = numbers_in(options.micro_batches) if options.micro_batches else [1]
+    for path in outputs:
+        probe(path)
     if options.batches:
         return of_all_batches(options)
-    numbers = numbers_in(options.micro_batches) if options.micro_batches else [1]
     with tempfile.TemporaryDirectory() as folder:
         problems = {}
         for graph in recorded(options, numbers):
@@ -495,9 +505,10 @@ def main(arguments=None):
         if not rows:
             raise Stop(EXIT_INFEASIBLE, refusal(problems, os.path.join(folder, "none"), bool(options.micro_batches)))
         rows.sort(key=lambda row: row["iteration_ns"])  # of equal ones that in fewer micro-batches is first
-        chosen = take(problems, rows, options.output)
-        if options.graph:
-            problems[chosen["micro_batches"]].keep(options.graph)
+        plan = os.path.join(folder, "taken.plan")
+        chosen = take(problems, rows, plan)
+        made = {options.output: plan, options.graph: problems[chosen["micro_batches"]].path}
+        write_files([(path, contents(made[path])) for path in outputs])
     if options.json:
         print(json.dumps(table(problems, chosen, options.output), separators=(",", ":")))
     else:

@@ -91,4 +91,8 @@ def zeroes_those_of_a_module(x, y):
     torch.nn.functional.cross_entropy(model(x), y).backward()
 
 
+def example_of(batch):
+    return torch.randn(batch, 32), torch.randint(0, 8, (batch,))
+
+
 not_a_function = 3
