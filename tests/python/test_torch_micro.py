@@ -218,6 +218,7 @@ class FollowedTest(FollowTest):
 
 
 TRAIN = """
+import weakref
 import torch
 import planc_torch
 
@@ -251,6 +252,35 @@ def within(batch):
 def wrong(batch):
     for share, x, y in planc_torch.micro_batches(batch["x"], batch["y"][1:]):
         model(x).square().mean().backward()
+
+def in_sixty_fours(batch):
+    for share, part in planc_torch.micro_batches(batch):
+        (model(part["x"].view(64, -1, 16)).square().mean() * share).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+runs, alive = [], []
+
+def changes(batch):
+    runs.append(batch)
+    number = 0
+    for share, part in planc_torch.micro_batches(batch):
+        number += 1
+        loss = model(part["x"]).square().mean() * share
+        (loss * 2 if number > 1 and len(runs) % 2 else loss).backward()
+    optimizer.zero_grad(set_to_none=True)
+
+def small(batch):
+    for share, part in planc_torch.micro_batches(batch):
+        loss = model(part["x"]).square().mean() * share
+        if any(kept() is not None for kept in alive):
+            raise RuntimeError("what did not fit is still there")
+        if len(part["x"]) > 128:
+            alive.append(weakref.ref(loss))
+            raise MemoryError("too much\\nof it")
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
 """
 
 
@@ -273,10 +303,10 @@ class CommandTest(unittest.TestCase):
         with open(self.file, "w", encoding="utf-8") as file:
             file.write(TRAIN.replace("256", str(samples)))
 
-    def run_torch(self, *options, step="step", makes=True):
+    def run_torch(self, *options, step="step", makes=True, effort="0"):
         """What `planc torch` gives, prints and says."""
         line = [f"{self.file}:{step}", "--planc", os.path.join(BUILD, "planc"), *options]
-        line += ["--device", self.device, "--output", self.plan, "--effort", "0"] if makes else []
+        line += ["--device", self.device, "--output", self.plan, "--effort", effort] if makes else []
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
             code = planc_torch.__main__.run(line)
         return code, out.getvalue(), err.getvalue()
@@ -291,9 +321,10 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(re.split("  +", header)[0].split(), ["policy"])
         self.assertIn("micro-batches", header)
         self.assertEqual(taken.split()[:2], ["none", "2"])
-        self.assertEqual(set(re.findall(r"^\S+ +(\d) +[\d.]+ KiB ", out, re.M)), {"1", "2", "4"})
         self.assertRegex(out, r"\nin 4 micro-batches \d+ calls, [\d.]+ KiB and ")
-        self.assertRegex(out, r"\nno plan fits in 1 micro-batch by none, ")
+        for number in (1, 4):
+            self.assertRegex(out, rf"\nin {number} micro-batch(es)? no plan is faster than [\d.]+ ms: none was compared\n")
+        self.assertIn("\nin 2 micro-batches no plan is faster than that of policy none: no other was compared\n", out)
         self.assertIn("compares them again in 2 micro-batches", lines[-1])
         self.assertEqual(PlanFile(self.plan).micro_batches, 2)
         self.assertEqual(planc("check", self.plan, "--graph", graph).returncode, 0, "the graph is the winner's")
@@ -311,12 +342,12 @@ class CommandTest(unittest.TestCase):
         told = json.loads(out)
         self.assertEqual([one["micro_batches"] for one in told["recorded"]], [2, 4])
         first, second = told["recorded"]
-        self.assertEqual({key: told[key] for key in first if key != "micro_batches"}, {key: first[key] for key in first if
-                                                                                         key != "micro_batches"})
+        same = first.keys() - {"micro_batches", "bound_ns", "compared"}
+        self.assertEqual({key: told[key] for key in same}, {key: first[key] for key in same})
         self.assertGreater(first["plain_bytes"], second["plain_bytes"])
         self.assertEqual(told["budget_bytes"], first["plain_bytes"] * 60 // 100)
         rows = [row for row in told["policies"] if row["feasible"]]
-        self.assertEqual({row["micro_batches"] for row in rows}, {2, 4})
+        self.assertEqual({row["micro_batches"] for row in rows}, {one["micro_batches"] for one in told["recorded"] if one["compared"]})
         fastest = min(rows, key=lambda row: (row["iteration_ns"], row["micro_batches"]))
         self.assertEqual((told["taken"], told["taken_micro_batches"]), (fastest["policy"], fastest["micro_batches"]))
         self.assertTrue(fastest["d2h_bytes"] or fastest["recompute_ns"], "this budget takes more than accumulation")
@@ -324,6 +355,59 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(words, "^in each step, of 4 micro-batches, the plan .*, which is gradient accumulation with (swaps|checkpointing)")
         checked = json.loads(planc("check", self.plan, "--budget", told["budget_bytes"], "--json").stdout)
         self.assertTrue(checked["valid"])
+
+    def test_what_is_not_compared_has_no_faster_plan(self):
+        """Each number alone within the same budget has no plan that is faster than the one taken, or than its own bound."""
+        spared = 0
+        for numbers, share in (("1,2,4", "70%"), ("1,2", "45%")):
+            code, out, err = self.run_torch("--micro-batches", numbers, "--budget", share, "--json")
+            self.assertEqual(code, 0, err)
+            told, best = json.loads(out), []
+            spared += sum(not one["compared"] for one in told["recorded"])
+            for one in told["recorded"]:
+                number = one["micro_batches"]
+                code, out, err = self.run_torch("--micro-batches", str(number), "--budget", str(told["budget_bytes"]), "--json")
+                self.assertEqual(code == 0, one["bound_ns"] is not None, err)
+                if code == 0:
+                    fastest = min(row["iteration_ns"] for row in json.loads(out)["policies"] if row["feasible"])
+                    self.assertGreaterEqual(fastest, one["bound_ns"])
+                    best.append((fastest, number))
+            taken = [row["iteration_ns"] for row in told["policies"] if (row["policy"], row["micro_batches"]) ==
+                     (told["taken"], told["taken_micro_batches"])]
+            self.assertEqual((*taken, told["taken_micro_batches"]), min(best))
+        self.assertGreater(spared, 1)
+
+    def test_a_number_that_the_step_cannot_run_in_is_left_out(self):
+        for step, numbers, why in (("in_sixty_fours", "1,2,8", r"py:\d+: the step in 8 micro-batches raised RuntimeError: shape "),
+                                   ("changes", "1,4", r"train.py:\d+: runs of the step differ: "),
+                                   ("within", "1,4", r"train.py:within: a batch of 2 samples has no 4 micro-batches; ")):
+            with self.subTest(step):
+                self.write_with(8 if step == "within" else 256)
+                code, out, err = self.run_torch("--micro-batches", numbers, step=step)
+                self.assertEqual((code, err), (0, ""))
+                number = numbers.rpartition(",")[2]
+                self.assertEqual(len(re.findall(rf"^in {number} micro-batches nothing is planned: \S*{why}.*$", out, re.M)), 1, out)
+                self.assertEqual(PlanFile(self.plan).micro_batches, 1)
+        told = json.loads(self.run_torch("--micro-batches", "1,4", "--json", step="within")[1])
+        (left,), (kept,) = told["left_out"], told["recorded"]
+        self.assertEqual((kept["micro_batches"], left["micro_batches"]), (1, 4))
+        self.assertRegex(left["why"], "train.py:within: a batch of 2 samples has no 4 micro-batches; ")
+        os.remove(self.plan)
+        self.write_with(256)
+        self.refused("the step in 8 micro-batches raised RuntimeError: shape", 3, "--micro-batches", "8,16", step="in_sixty_fours")
+        code, out, err = self.run_torch("--micro-batches", "1,2,8", "--budget", "1K", step="in_sixty_fours")
+        self.assertEqual((code, out, os.path.exists(self.plan)), (1, "", False))
+        self.assertRegex(err, r"(?m)^planc torch: no plan fits 1.00 KiB: .*(\n.*)*^in 8 micro-batches nothing is planned: ")
+
+    def test_nothing_is_left_of_a_number_in_which_the_step_does_not_fit(self):
+        code, out, err = self.run_torch("--micro-batches", "1,2", step="small")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"\nin 1 micro-batch nothing is planned: \S*train.py:\d+: the step raised MemoryError: too much of it\n")
+        self.assertIn("as it is in 2 micro-batches ", out)
+        os.remove(self.plan)
+        code, out, err = self.run_torch("--micro-batches", "1,2", "--budget", "60%", step="small")
+        self.assertEqual((code, out, os.path.exists(self.plan)), (3, "", False))
+        self.assertRegex(err, "^planc torch: --budget 60% is of what the step takes in 1 micro-batch, and in that nothing is planned: ")
 
     def test_of_equal_ones_that_in_fewer_is_taken(self):
         code, out, err = self.run_torch("--micro-batches", "1,2", "--budget", "1000%", step="step")
@@ -356,18 +440,20 @@ class CommandTest(unittest.TestCase):
                 self.refused(sentence, code, option, value)
         self.refused("whole: the step takes no micro-batches", 3, "--micro-batches", "1,2", step="whole")
         self.refused("micro_batches() is given tensors of 255 and of 256 samples", 3, step="wrong")
+        for effort in ("4", "-1", "much"):
+            sentence = f"--effort {effort}: not an integer from 0 to 3" if effort[0] != "-" else "--effort"
+            self.refused(sentence, 2, "--micro-batches", "1,2", effort=effort)
         self.write_with(3)
-        self.refused("a batch of 3 samples has no 4 micro-batches", 3, "--micro-batches", "1,4")
+        self.refused("a batch of 3 samples has no 4 micro-batches", 3, "--micro-batches", "4,8")
         self.write_with(8)
-        for numbers in ("1,4", "4"):
-            self.refused("a batch of 2 samples has no 4 micro-batches", 3, "--micro-batches", numbers, step="within")
+        self.refused("a batch of 2 samples has no 4 micro-batches", 3, "--micro-batches", "4", step="within")
         for line in (("--batches", "1,2,4", "--graph", "x.yaml"), ("--check", "x.plan")):
             done = planc("torch", f"{self.file}:step", *line, "--micro-batches", "1,2")
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
             self.assertIn("has no use for --micro-batches", done.stderr)
 
-    def refused(self, sentence, expected, *options, step="step"):
-        code, out, err = self.run_torch(*options, step=step)
+    def refused(self, sentence, expected, *options, step="step", effort="0"):
+        code, out, err = self.run_torch(*options, step=step, effort=effort)
         self.assertEqual((code, out, err.count("\n")), (expected, "", 1), err)
         self.assertIn(sentence, err)
         self.assertEqual(sorted(os.listdir(self.folder)), ["device.json", "train.py"])

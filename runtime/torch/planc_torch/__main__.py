@@ -1,15 +1,19 @@
 """What `planc torch` runs: records a step, has planc compare the policies for it, and keeps the best plan."""
 
 import argparse
+import gc
 import importlib.util
 import inspect
 import json
+import math
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+from collections import namedtuple
 from contextlib import contextmanager, nullcontext, redirect_stdout
 
 PROGRAM = "planc torch"
@@ -42,6 +46,25 @@ class Stop(Exception):
     def __init__(self, code, what):
         super().__init__(what)
         self.code = code
+
+
+LeftOut = namedtuple("LeftOut", "number code why")  # of micro-batches, in which nothing is planned
+
+
+@contextmanager
+def leaving_out(number, left_out):
+    """Within, what cannot be done in so many micro-batches is told in `left_out`, since others may do. Nothing of it is kept: what
+    raised has the tensors of a step that may have been too large."""
+    try:
+        yield
+        return
+    except CannotExport as error:
+        left_out.append(LeftOut(number, EXIT_BAD_INPUT, str(error)))
+    except Stop as stop:
+        if stop.code not in (EXIT_INFEASIBLE, EXIT_BAD_INPUT):
+            raise
+        left_out.append(LeftOut(number, stop.code, str(stop)))
+    gc.collect()
 
 
 @contextmanager
@@ -137,26 +160,35 @@ def device_of(options):
     return without_memory(Gpu(options.profile or options.device, described))
 
 
-def recorded(options, numbers=(1,)):
-    """The step's graphs, of each of these numbers of micro-batches."""
+def recorded(options, numbers, left_out):
+    """The step's graphs, of each of these numbers of micro-batches that it can be recorded in."""
+    graphs, samples = [], math.inf  # of the smallest batch that the step divides
     with session(options):
         step, example = load(options.step, options.example, options.arguments)
-        graphs = []
         for number in numbers:
-            graphs.append(record_with(options, step, example, number))
-            if options.micro_batches:
-                refuse_undivided(options, graphs[-1].recorder.division.samples, numbers[-1])
-        return graphs
+            with leaving_out(number, left_out):
+                refuse_undivided(options, samples, number)
+                graph = record_with(options, step, example, number)
+                samples = graph.recorder.division.samples
+                if options.micro_batches and samples is not None:
+                    refuse_undivided(options, samples, number)
+                graphs.append(graph)
+            if options.micro_batches and samples is None:
+                raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step takes no micro-batches; with --micro-batches it goes through "
+                           "those that planc_torch.micro_batches() gives")
+    return graphs
 
 
-def refuse_undivided(options, samples, most):
-    """`samples`: of the smallest batch that the step has divided, None where it has none; `most`: of the numbers asked for."""
-    if samples is None:
-        raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step takes no micro-batches; with --micro-batches it goes through those that "
-                   "planc_torch.micro_batches() gives")
-    if samples < most:
-        raise Stop(EXIT_BAD_INPUT, f"{options.step}: a batch of {samples} sample{'s' if samples != 1 else ''} has no {most} "
+def refuse_undivided(options, samples, number):
+    if samples < number:
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: a batch of {samples} sample{'s' if samples != 1 else ''} has no {number} "
                    "micro-batches; leave out what is more than its samples")
+
+
+def raise_first(left_out):
+    """Nothing can be planned; the first number has tried to."""
+    _, code, why = min(left_out)
+    raise Stop(code, why)
 
 
 def recorded_at(options, batches):
@@ -185,6 +217,8 @@ def record_with(options, step, example, micro_batches=1):
 
 def run_planc(program, *arguments):
     done = subprocess.run([program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode < 0:
+        raise Stop(EXIT_IO, f"planc {arguments[0]} was ended by signal {-done.returncode}: {signal.strsignal(-done.returncode)}")
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if not line.startswith("planc: note:")]
         raise Stop(done.returncode, "\n".join(lines).removeprefix("planc: "))
@@ -225,15 +259,31 @@ class Problem:
         self.plain_bytes, self.plain_ns, self.ideal_ns = plain["peak_bytes"], plain["iteration_ns"], plain["ideal_ns"]
         self.share = ""
         self.budget = first.budget if first else self.budget_of(options.budget)
+        self.effort = ["--effort", options.effort] if options.effort else []
+        self.bound_ns, self.fits_best = None, False  # not known; math.inf where no plan fits
+        self.compared, self.rows = None, []
 
     @property
     def number(self):
         """Of micro-batches."""
         return self.graph.micro_batches
 
-    def compare(self, effort):
-        self.effort = ["--effort", effort] if effort else []
-        self.compared = json.loads(self.planc("compare", *self.budget, *self.effort, "--json"))
+    def find_bound(self):
+        """What no plan in these micro-batches is faster than."""
+        try:
+            bound = json.loads(self.planc("bound", *self.budget, "--json"))
+        except Stop as stop:
+            if stop.code != EXIT_INFEASIBLE:
+                raise
+            self.bound_ns = math.inf
+            return
+        self.bound_ns = bound["bound_ns"]
+        self.fits_best = self.plain_bytes <= bound["budget_bytes"] and self.plain_ns <= self.bound_ns
+
+    def compare(self):
+        """Of a step that fits as it is, than which nothing is faster, that is all there is to ask for."""
+        asked = ["--policies", "none"] if self.fits_best else self.effort
+        self.compared = json.loads(self.planc("compare", *self.budget, *asked, "--json"))
         self.rows = [{**row, "micro_batches": self.number} for row in self.compared["rows"] if row["policy"] != "ideal"]
 
     def planc(self, command, *arguments):
@@ -301,11 +351,11 @@ def verdict(row):
     return f"in each step {does}" + ("" if swaps else ", which is checkpointing")
 
 
-def show(problems, rows, chosen, options):
+def show(problems, rows, chosen, left_out, options):
     """`problems` by their numbers of micro-batches, as everywhere here; `rows` that are feasible, and the one of these that is taken."""
     first, *others = problems.values()
     taken = problems[chosen["micro_batches"]]
-    graph, compared, is_divided = first.graph, first.compared, bool(options.micro_batches)
+    graph, compared, is_divided = first.graph, taken.compared, bool(options.micro_batches)
     print(f"{graph.name}: {len(graph.calls) - 1} calls; {as_it_is(first)} {size(first.plain_bytes)} of device memory and "
           f"{time(first.plain_ns)} a step on {compared['device']}")
     for problem in others:
@@ -324,6 +374,8 @@ def show(problems, rows, chosen, options):
         print(row_text(row, first, is_divided, "  <- taken" if row is chosen else ""))
     for problem in problems.values():
         tell_missing(problem, is_divided)
+    for line in told(left_out):
+        print(line)
     print(f"slower is than the step {as_it_is(first)}; planc explain and planc compare count from ideal, the calls alone: "
           f"{time(taken.ideal_ns)}")
     print(f"{verdict(chosen)}: {options.output}")
@@ -334,11 +386,20 @@ def show(problems, rows, chosen, options):
 
 
 def tell_missing(problem, is_divided):
+    if problem.fits_best and problem.compared:
+        print(f"{in_parts(problem.number)} no plan is faster than that of policy none: no other was compared")
+    elif not problem.compared and problem.bound_ns < math.inf:
+        print(f"{in_parts(problem.number)} no plan is faster than {time(problem.bound_ns)}: none was compared")
     missing = [row["policy"] for row in problem.rows if not row["feasible"]]
-    if missing:
+    if missing or not problem.compared and problem.bound_ns == math.inf:
         number = f" {in_parts(problem.number)}" if is_divided else ""
         policies = f" by {', '.join(missing)}" if len(missing) < len(problem.rows) else ""
         print(f"no plan fits{number}{policies}")
+
+
+def told(left_out):
+    """Of each number in which nothing is planned why, in one line whatever raised in the user's code says."""
+    return [f"{in_parts(number)} nothing is planned: {' '.join(why.split())}" for number, _, why in sorted(left_out)]
 
 
 def refusal(problems, path, is_divided):
@@ -375,19 +436,50 @@ class NoFramework:
     streams = None
 
 
-def take(problems, rows, path):
-    """Makes the fastest plan that can be followed, at `path`; gives its row."""
-    why = None
-    for row in rows:
-        problem = problems[row["micro_batches"]]
-        searching = problem.effort if row["policy"] in SEARCHING else []
-        problem.planc("plan", *problem.budget, *searching, "--policy", row["policy"], "-o", path)
+def problems_of(graphs, options, left_out, folder):
+    problems = {}
+    for graph in graphs:
+        with leaving_out(graph.micro_batches, left_out):
+            first = next(iter(problems.values()), None)
+            problem = Problem(graph, options, folder, first)
+            if len(graphs) > 1:
+                problem.find_bound()
+            problems[problem.number] = problem
+    return problems
+
+
+def search(problems, left_out, path):
+    """Makes the fastest plan that can be followed, at `path`; gives all rows that are feasible, the fastest first, and that plan's,
+    which is None where there are none. Of equal ones that in fewer micro-batches is taken. Numbers are compared in the order of what
+    no plan in them is faster than, for as long as that is less than what has been found."""
+    waiting = sorted(problems.values(), key=lambda problem: (problem.bound_ns or 0, problem.number))
+    rows, tried, why = [], 0, None
+    while True:
+        while waiting and (tried == len(rows) or (waiting[0].bound_ns, waiting[0].number) < rank(rows[tried])):
+            problem = waiting.pop(0)
+            with leaving_out(problem.number, left_out):
+                problem.compare()
+            if not problem.compared:
+                del problems[problem.number]
+            rows = sorted([*rows, *(row for row in problem.rows if row["feasible"])], key=rank)
+        if tried == len(rows):
+            break
+        problem = problems[rows[tried]["micro_batches"]]
+        searching = problem.effort if rows[tried]["policy"] in SEARCHING else []
+        problem.planc("plan", *problem.budget, *searching, "--policy", rows[tried]["policy"], "-o", path)
         try:
             Follower(path, NoFramework).close()
-            return row
+            return rows, rows[tried]
         except FollowError as error:
             why = str(error).removeprefix(f"{path}: ")
-    raise Stop(EXIT_INFEASIBLE, f"no plan within the budget can be followed: {why}")
+        tried += 1
+    if rows:
+        raise Stop(EXIT_INFEASIBLE, f"no plan within the budget can be followed: {why}")
+    return rows, None
+
+
+def rank(row):
+    return row["iteration_ns"], row["micro_batches"]
 
 
 def recording(problem):
@@ -396,19 +488,31 @@ def recording(problem):
             "reserved_bytes": problem.reserved, "outside_bytes": problem.outside, "scratch_bytes": problem.graph.scratch_bytes}
 
 
+def bound_of(problem):
+    return {"bound_ns": None if problem.bound_ns == math.inf else problem.bound_ns, "compared": problem.compared is not None}
+
+
+def refuse_share(options, numbers, left_out):
+    """A budget that is a part of what the step takes in the first number is none where that is not known."""
+    if left_out and min(left_out).number == numbers[0] and (options.budget or "").endswith("%"):
+        _, code, why = min(left_out)
+        raise Stop(code, f"--budget {options.budget} is of what the step takes {in_parts(numbers[0])}, and in that nothing is planned: {why}")
+
+
 def contents(path):
     with open(path, "rb") as file:
         return file.read()
 
 
-def table(problems, chosen, path):
+def table(problems, chosen, left_out, path):
     """The JSON of all that."""
     keys = ("policy", "micro_batches", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes",
             "recompute_ns")
-    first = next(iter(problems.values()))
-    return {"planc": "torch/1", "graph": first.graph.name, "device": first.compared["device"], **recording(first),
-            "budget_bytes": first.compared["budget_bytes"],
-            "recorded": [{"micro_batches": problem.number, **recording(problem)} for problem in problems.values()],
+    first, compared = next(iter(problems.values())), problems[chosen["micro_batches"]].compared
+    return {"planc": "torch/1", "graph": first.graph.name, "device": compared["device"], **recording(first),
+            "budget_bytes": compared["budget_bytes"],
+            "recorded": [{"micro_batches": problem.number, **recording(problem), **bound_of(problem)} for problem in problems.values()],
+            "left_out": [{"micro_batches": number, "why": why} for number, _, why in sorted(left_out)],
             "policies": [{key: row[key] for key in keys} for problem in problems.values() for row in problem.rows],
             "taken": chosen["policy"], "taken_micro_batches": chosen["micro_batches"], "output": path}
 
@@ -419,7 +523,11 @@ def check(options):
         file = PlanFile(options.check)
     except ValueError as error:
         raise Stop(EXIT_BAD_INPUT, str(error)) from error
-    graph, = recorded(options, [file.micro_batches])
+    left_out = []
+    graphs = recorded(options, [file.micro_batches], left_out)
+    if not graphs:
+        raise_first(left_out)
+    graph, = graphs
     found = difference(graph, file)
     if found:
         raise Stop(EXIT_OTHER_GRAPH, f"{found}: {options.check} is not of this step any more")
@@ -492,27 +600,30 @@ def main(arguments=None):
         return check(options)
     outputs = [path for path in (options.output, options.graph) if path]
     numbers = numbers_in(options.micro_batches) if options.micro_batches else [1]
+    if options.effort and not re.fullmatch("[0-3]", options.effort):
+        raise Stop(EXIT_USAGE, f"--effort {options.effort}: not an integer from 0 to 3")
     for path in outputs:
         probe(path)
     if options.batches:
         return of_all_batches(options)
+    left_out = []
     with tempfile.TemporaryDirectory() as folder:
-        problems = {}
-        for graph in recorded(options, numbers):
-            problem = problems[graph.micro_batches] = Problem(graph, options, folder, problems.get(numbers[0]))
-            problem.compare(options.effort)
-        rows = [row for problem in problems.values() for row in problem.rows if row["feasible"]]
-        if not rows:
-            raise Stop(EXIT_INFEASIBLE, refusal(problems, os.path.join(folder, "none"), bool(options.micro_batches)))
-        rows.sort(key=lambda row: row["iteration_ns"])  # of equal ones that in fewer micro-batches is first
+        problems = problems_of(recorded(options, numbers, left_out), options, left_out, folder)
+        if not problems:
+            raise_first(left_out)
+        refuse_share(options, numbers, left_out)
         plan = os.path.join(folder, "taken.plan")
-        chosen = take(problems, rows, plan)
+        rows, chosen = search(problems, left_out, plan)
+        if not problems:
+            raise_first(left_out)
+        if not chosen:
+            raise Stop(EXIT_INFEASIBLE, "\n".join([refusal(problems, plan, bool(options.micro_batches)), *told(left_out)]))
         made = {options.output: plan, options.graph: problems[chosen["micro_batches"]].path}
         write_files([(path, contents(made[path])) for path in outputs])
     if options.json:
-        print(json.dumps(table(problems, chosen, options.output), separators=(",", ":")))
+        print(json.dumps(table(problems, chosen, left_out, options.output), separators=(",", ":")))
     else:
-        show(problems, rows, chosen, options)
+        show(problems, rows, chosen, left_out, options)
     return 0
 
 
