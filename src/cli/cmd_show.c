@@ -175,8 +175,9 @@ static void print_needs(const char *what, const needs *n, const planc_graph *gra
   printf("%s: all data %s, most live at once %s", what, pl_size_format(n->memory.sum_bytes, a),
          pl_size_format(n->memory.liveness_bytes, b));
   if (n->liveness_op) print_op(n->liveness_op);
-  printf("; with parameters, state and gradients kept, in rounds of one sample at least %s",
-         pl_size_format(n->bound, a));
+  /* A graph of one batch size has no smaller rounds. */
+  printf("; with parameters, state and gradients kept%s at least %s",
+         planc_graph_has_samples(graph) ? ", in rounds of one sample" : "", pl_size_format(n->bound, a));
   if (n->bound_op >= 0) print_op(&graph->ops[n->bound_op]);
   printf("\n");
 }

@@ -160,7 +160,7 @@ A graph in which no size depends on N is of one batch size, which may be told or
   backward <N> ops, <N> GFLOP at its own batch
   optimizer <N> ops, <N> GFLOP at its own batch
   <N> tensors in <N> storages, <N> parameters
-  memory: all data <size>, most live at once <size> at op last.grad; with parameters, state and gradients kept, in rounds of one sample at least <size> at op last.grad
+  memory: all data <size>, most live at once <size> at op last.grad; with parameters, state and gradients kept at least <size> at op last.grad
   ~ planc bound own.yaml
   tiny: its own batch, budget <size>
     at least <N> ms an iteration, ideal <N> ms (+<N> %)
