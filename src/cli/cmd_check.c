@@ -1,4 +1,5 @@
 /* `planc check`: are plans valid, do they fit budgets, were they made from these graphs? */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,8 @@ static planc_status choose_form(const prog_arguments *arguments, cli_verdict_for
 
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict);
 static planc_status compare_graphs(const expectations *e, const planc_plan *plan);
+static planc_status compare_batches(const expectations *e, const planc_plan *plan);
+static planc_status refuse_batch(const planc_job *job, const source *from);
 static bool is_made_from(const planc_graph *graph, const source *from);
 static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict);
 static void emit_jobs(pl_emit *emit, const planc_plan *plan);
@@ -158,6 +161,7 @@ static planc_status judge(const expectations *e, const planc_plan *plan, int64_t
   options.budgets[PLANC_MEMORY_DEVICE] = budget;
   verdict->budget_bytes = budget < 0 ? pl_plan_peak_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
+  PLANC_TRY(compare_batches(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
   return summarize(e, plan, verdict);
 }
@@ -181,6 +185,35 @@ static planc_status compare_graphs(const expectations *e, const planc_plan *plan
   for (int32_t s = 0; s < e->n_sources; s++)
     if (!used[s]) return planc_error(PLANC_STALE, "no job of the plan was made from %s", e->sources[s].path);
   return NULL;
+}
+
+/* A graph in which no size depends on the batch is of one batch size, in one round. Its header may tell which, and a
+ * plan's graph does not. */
+static planc_status compare_batches(const expectations *e, const planc_plan *plan) {
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    const planc_job *job = &plan->jobs[j];
+    const source *other = NULL;
+    bool found = e->n_sources == 0;
+    if (planc_graph_has_samples(job->graph)) continue;
+    if (job->n_rounds > 1)
+      return planc_error(PLANC_INVALID_PLAN, "job %d is in %d rounds, and no size in graph %s depends on the batch", j,
+                         job->n_rounds, job->graph->name);
+    for (int32_t s = 0; s < e->n_sources && !found; s++) {
+      if (!is_made_from(job->graph, &e->sources[s])) continue;
+      other = &e->sources[s];
+      found = job->batch == (other->forms[0]->batch ? other->forms[0]->batch : 1);
+    }
+    if (!found) return refuse_batch(job, other);
+  }
+  return NULL;
+}
+
+static planc_status refuse_batch(const planc_job *job, const source *from) {
+  const planc_graph *graph = from->forms[0];
+  char its[32] = " that it does not tell";
+  if (graph->batch) snprintf(its, sizeof its, ", %lld", (long long)graph->batch);
+  return planc_error(PLANC_STALE, "the plan is of batch %lld, and %s of one batch size%s: make the plan again",
+                     (long long)job->batch, from->path, its);
 }
 
 static bool is_made_from(const planc_graph *graph, const source *from) {

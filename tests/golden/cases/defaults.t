@@ -168,6 +168,19 @@ A graph in which no size depends on N is of one batch size, which may be told or
     memory    at least <N> bytes (<size>), which op last.grad takes
   ! planc: note: device k40m (the graph's header)
   ! planc: note: budget <size> (device k40m)
+  $ sed -e 's/\[N/[4/' inputs/tiny.yaml > four.yaml; planc plan four.yaml --policy none -o four.plan >/dev/null 2>&1; planc check four.plan --graph four.yaml
+  valid: tiny, none, peak 25.00 KiB of 12.00 GiB, 42 instructions
+  $ sed 's/"batch":4,"rounds":\[4\]/"batch":8,"rounds":[8]/' four.plan > eight.plan; planc check eight.plan --graph four.yaml
+  ! planc: eight.plan: the plan is of batch 8, and four.yaml of one batch size, 4: make the plan again
+  [4]
+  $ planc check eight.plan --graph own.yaml
+  ! planc: eight.plan: the plan is of batch 8, and own.yaml of one batch size that it does not tell: make the plan again
+  [4]
+  $ planc check own.plan --graph own.yaml | cut -d, -f1
+  valid: tiny
+  $ sed 's/"batch":4,"rounds":\[4\]/"batch":8,"rounds":[4,4]/' four.plan > twice.plan; planc check twice.plan
+  ! planc: twice.plan: job 0 is in 2 rounds, and no size in graph tiny depends on the batch
+  [1]
   $ planc plan own.yaml --batch 8
   ! planc: note: device k40m (the graph's header)
   ! planc: --batch: graph tiny is of one batch size, as no size in it depends on N; planc torch --batches records a step at several, for a graph of all batches
