@@ -625,6 +625,7 @@ class HardTest(FollowTest):
     def test_a_backward_pass_may_run_in_a_thread_of_pytorchs(self):
         """As on a GPU, where PyTorch has such threads, with the modes of the thread that asked."""
         plan, backward, threads = self.plan(), torch.Tensor.backward, []
+        start = _thread.start_new_thread  # Python's own: PyTorch's threads are not started by what stands in its place in a step
 
         def elsewhere(tensor):
             calls, done = planc_torch.following.SEEN.here.calls, threading.Lock()
@@ -637,7 +638,7 @@ class HardTest(FollowTest):
                 finally:
                     done.release()
             done.acquire()
-            _thread.start_new_thread(run, ())
+            start(run, ())
             with done:
                 pass
         with mock.patch.object(torch.Tensor, "backward", elsewhere):

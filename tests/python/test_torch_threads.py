@@ -2,20 +2,27 @@
 """Tests of threads that read what is a followed step's while it runs: they find what was there between two steps, or are told by
 name that they cannot."""
 
+import _thread
 import io
+import os
 import queue
+import subprocess
+import sys
 import threading
 import unittest
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
-from torchfollow import FollowTest, arguments_of, planc_torch, torch  # first: it finds a Python with PyTorch
+from torchfollow import ROOT, FollowTest, arguments_of, planc_torch, torch  # first: it finds a Python with PyTorch
 
 from planc_torch import extension, gate
 from planc_torch.memory import Memory
 from sampling import sampled
+from torch_refusals import CannotExport
 from torchsteps import cnn, unet
+
+needs_extension = unittest.skipUnless(extension.plain_calls(), "skipped: planc_torch's extension is not built (make torch-extension)")
 
 STEPS = 5
 BREAK = 0.001  # seconds in which the step goes on
@@ -79,23 +86,34 @@ class Logger:
 
 
 class ThreadTest(FollowTest):
-    def logged(self, make, policy, read, of=lambda p: p, is_early=False):
-        """What a thread reads beside a followed step."""
-        recorded, made = self.record(make), make()
+    def logged(self, make, policy, read, of=lambda p: p, is_early=False, is_bare=False):
+        """What a thread reads beside a followed step. `is_early`: it is there before that is followed; `is_bare`: there is no object
+        of it."""
+        recorded, made, ended = self.record(make), make(), threading.Event()
         logger = Logger(made, read, of)
-        thread = threading.Thread(target=logger.run, daemon=True)
+
+        def run():
+            logger.run()
+            ended.set()
+
+        def start():
+            if is_bare:
+                _thread.start_new_thread(run, ())
+            else:
+                threading.Thread(target=run, daemon=True).start()
+
         if is_early:
-            thread.start()
+            start()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what numpy() has got hold of
             followed = planc_torch.follow(recorded.planned(policy, recorded.least(policy))[0], made.step)
             if not is_early:
-                thread.start()
+                start()
             torch.manual_seed(7)
             for _ in range(STEPS):
                 followed(*arguments_of(made.example)())
             logger.done.set()
-            thread.join()
+            self.assertTrue(ended.wait(60))
         self.assertEqual((followed.left, followed.counts["left"]), ({}, 0))
         followed.close()
         return made, logger
@@ -139,9 +157,93 @@ class ThreadTest(FollowTest):
         followed.close()
         self.assertEqual(closed, [True])
 
+    @needs_extension
+    def test_bare_ones_too_whenever_they_were_started(self):
+        plain = states(cnn)
+        known = [{bits(state[n]) for state in plain} for n in range(len(plain[0]))]
+        for is_early in (False, True):
+            for name in ("a copy", "a list"):
+                with self.subTest(name, is_early=is_early):
+                    _, logger = self.logged(cnn, "naive", READS[name], is_early=is_early, is_bare=True)
+                    self.assertEqual(logger.wrong, [])
+                    self.assertGreater(len(logger.found), 0)
+                    for n, value in logger.found:
+                        self.assertTrue(bits(value) in known[n] or is_in_parts(value, [s[n] for s in plain]))
+
+    @needs_extension
+    def test_what_starts_threads_is_replaced_while_a_step_is_followed(self):
+        def starters():
+            return threading.Thread.start, _thread.start_new_thread
+
+        done = subprocess.run([sys.executable, "-B", "-c", "import sys, threading, _thread; sys.path.insert(0, sys.argv[1]); own = threading"
+                               ".Thread.start, _thread.start_new_thread; import planc_torch; sys.exit(own != (threading.Thread.start, _thread"
+                               ".start_new_thread))", os.path.join(ROOT, "runtime", "torch")], check=False)
+        self.assertEqual(done.returncode, 0)
+        recorded, before = self.record(cnn), starters()
+        plan = recorded.planned("naive", recorded.least("naive"))[0]
+        first, second = (planc_torch.follow(plan, cnn().step) for _ in range(2))
+        self.assertTrue(all(one is not other for one, other in zip(starters(), before)))
+        first.close()
+        self.assertTrue(all(one is not other for one, other in zip(starters(), before)))
+        with mock.patch.object(threading.Thread, "start", starters()[0]):
+            theirs = threading.Thread.start
+            second.close()
+        self.assertEqual(starters()[1], before[1])
+        ran = threading.Event()
+        theirs(threading.Thread(target=ran.set))
+        self.assertTrue(ran.wait(10), "what somebody has kept starts threads as before")
+        threading.Thread.start = before[0]
+
+    def test_a_step_that_starts_a_bare_one_is_told_so(self):
+        recorded, made, ended = self.record(cnn), cnn(), threading.Event()
+
+        def step(*args):
+            _thread.start_new_thread(ended.set, ())
+            self.assertTrue(ended.wait(10))
+            return made.step(*args)
+
+        with self.assertRaisesRegex(CannotExport, "the step starts a thread, whose calls are not seen"):
+            planc_torch.record(step, arguments_of(made.example), "cpu")
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], step)
+        with self.assertWarnsRegex(planc_torch.PlanNotFollowed, "starts a thread"):
+            followed(*made.example())
+        followed.close()
+
+    @needs_extension
+    def test_a_step_that_waits_for_an_early_one_goes_on_without_its_plan(self):
+        recorded, made, results, plain = self.record(cnn), cnn(), queue.Queue(), cnn()
+        asked = threading.Event()
+
+        def log():
+            asked.wait()
+            results.put(float(made.model[0].weight.sum()))
+
+        def step(*args):
+            asked.set()
+            seen.append(results.get())
+            return made.step(*args)
+
+        seen = []
+        threading.Thread(target=log, daemon=True).start()
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], made.step)
+        arguments = made.example()
+        for run in (followed, plain.step):
+            torch.manual_seed(7)
+            run(*arguments)
+        followed.step = step
+        torch.manual_seed(8)
+        with mock.patch.object(gate, "PATIENCE", 0.2), self.assertWarnsRegex(planc_torch.PlanNotFollowed, "0.weight is wanted by another thread"):
+            followed(*arguments)
+        self.assertEqual(seen, [float(plain.model[0].weight.sum())])
+        torch.manual_seed(8)
+        plain.step(*arguments)
+        for one, other in zip(parameters_of(made), parameters_of(plain)):
+            self.assertTrue(torch.equal(one, other))
+        followed.close()
+
     def test_a_step_that_waits_for_such_a_thread_is_told_of(self):
         recorded, made, results = self.record(cnn), cnn(), queue.Queue()
-        asked, failed = threading.Event(), []
+        asked, failed = threading.Event(), []  # of one that was started while the step is followed
 
         def log():
             asked.wait()

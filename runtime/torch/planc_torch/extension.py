@@ -17,9 +17,22 @@ _loaded = {}
 
 def plain_calls():
     """The module, or None."""
-    if is_wanted and FILE not in _loaded:
+    return anyway() if is_wanted else None
+
+
+def anyway():
+    """The module whether steps are to use it or not, for what no Python can do in its place."""
+    if FILE not in _loaded:
         _loaded[FILE] = load(find(FILE))
-    return _loaded[FILE] if is_wanted else None
+    return _loaded[FILE]
+
+
+def is_there():
+    """Whether the module is there by now."""
+    module = load(find(FILE))
+    if module:
+        _loaded[FILE] = module
+    return module is not None
 
 
 def load(path):

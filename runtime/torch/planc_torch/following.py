@@ -10,13 +10,14 @@ processor, all that is the plan's lies in an arena of its size, where the plan h
 """
 
 import sys
-import threading
 import time
 import warnings
+from contextlib import ExitStack
 
 import torch
 
 from .calls import tensors_on
+from .guests import STARTERS
 from .iteration import DroppedTensor, Iteration
 from .library import FollowError
 from .micro import dividing
@@ -102,7 +103,9 @@ class Followed:
         watched.running.append(iteration)
         raised = True
         try:
-            with replaced(threading.Thread, "start", watched.leaving("the step starts a thread")):
+            with ExitStack() as stack:
+                for owner, name in STARTERS:
+                    stack.enter_context(replaced(owner, name, watched.leaving("the step starts a thread")))
                 result = self.step(*args, **kwargs)
             raised = False
         except BaseException as error:

@@ -13,7 +13,6 @@ which call is which.
 
 import gc
 import inspect
-import threading
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from .calls import (END, OUTSIDE, READ, SHARES, STORAGE, address_of, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
+from .guests import STARTERS
 from .handed_out import is_forgotten
 from .methods import Methods
 from .micro import Division, divided
@@ -32,7 +32,7 @@ from torch_recorder import Call, Recorder, called, first_difference, storage_of,
 from torch_refusals import GRAD_SCALER, CannotExport, definition, replaced
 
 # What runs where no call is seen.
-UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are not seen; let the step make them itself"),
+UNSEEN = (*((*starter, "the step starts a thread, whose calls are not seen; let the step make them itself") for starter in STARTERS),
           (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
 WARM_UPS, MOST_WARM_UPS = 2, 60

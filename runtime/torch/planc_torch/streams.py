@@ -50,6 +50,8 @@ class Thread:
         guests.START(self.thread)  # it is no guest
 
     def work(self):
+        from .following import SEEN  # not above: that imports this
+        SEEN.threads.watched.is_own = True
         while self.do(self.tasks.get()):
             pass  # what a task has goes with it, and not when another comes
 

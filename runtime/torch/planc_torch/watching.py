@@ -2,8 +2,9 @@
 
 There is one set of methods in the place of PyTorch's for all followed steps of the process, and one mode for calls in each
 thread that follows some. In the thread that follows the first one they stay, since others' modes may lie above, and in those
-that Python has started since the import of this package (guests.py), which wait at the gate of a step for what is its; in
-others they are there while a followed step runs. Without followed steps they let everything pass.
+that are started while a step is followed (guests.py), which wait at the gate of a step for what is its; in others they are
+there while a followed step runs. What others call, as threads do that were there before, the extension sees
+(csrc/other_threads.h). Without followed steps they let everything pass.
 
 PyTorch runs backward passes of a GPU in threads of its own, with the modes of the thread that asked for it. So a mode knows
 whose it is, and does not ask in which thread it is called.
@@ -16,8 +17,10 @@ from types import MethodType
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import READS, RESIZES, SHARES, STORAGE, STORAGES, name_of, only_views, tensors_on
-from .extension import plain_calls
+from .extension import anyway, plain_calls
+from .guests import GUESTS
 from .handed_out import is_forgotten
+from .library import FollowError
 from .methods import Methods
 from torch_recorder import called, in_parts
 
@@ -84,6 +87,7 @@ class Seen:
         self.methods = Methods(SHARES + READS + STORAGES, self.see)
         self.threads = Threads(self)
         self.is_entered = False
+        self.asking = None  # the extension, where it tells of other threads
 
     @property
     def here(self):
@@ -96,8 +100,9 @@ class Seen:
     def see(self, name, tensor, run):
         """What reads or hands out a tensor's memory, or a storage's, in no call."""
         watched = self.here if self.iterations else None
-        if watched is None or watched.calls is None or watched.inside or watched.reads:
+        if watched is None or watched.inside or watched.reads or watched.is_own:
             return run()
+        watched.is_guest |= watched.calls is None
         watched.reads = True
         try:
             with watched.visiting([tensor]):
@@ -125,10 +130,41 @@ class Seen:
         finally:
             watched.leave()
 
+    def let_in(self, tensors):
+        """A call in a thread of Python's without a mode is given these. Waits until it may have them, and gives what is closed behind it."""
+        watched = self.threads.watched
+        if watched.calls is not None or watched.is_own or not self.iterations:
+            watched.say_seen()
+            return None
+        if watched.inside or watched.aside or watched.reads:
+            return None
+        watched.is_guest = watched.inside = True
+        try:
+            stack = self.visit_of(watched, tensors)
+            watched.bring(tensors)
+        finally:
+            watched.inside = False
+        return stack
+
+    def visit_of(self, watched, tensors):
+        """Who waits in vain has steps leave their plans, since that cannot be told as an exception of the call."""
+        stack = ExitStack()
+        while True:
+            try:
+                stack.enter_context(watched.visiting_others(tensors))
+                return stack
+            except FollowError as error:
+                with watched.looking_away():
+                    for iteration in self.iterations:
+                        if iteration.within and iteration.memory.has_any(tensors_on(iteration.device, tensors)):
+                            iteration.leave(str(error))
+
     def add(self, iteration):
         self.iterations.append(iteration)
         if not self.is_entered:
             self.enter()
+        GUESTS.begin()
+        self.ask_of_others(anyway())
         for watched in (self.here, self.working):
             if watched:
                 watched.find_help()
@@ -148,6 +184,17 @@ class Seen:
 
     def remove(self, iteration):
         self.iterations.remove(iteration)
+        if not self.iterations and self.asking:
+            GUESTS.end()
+            self.ask_of_others(None)
+
+    def ask_of_others(self, module):
+        """Has the extension tell of what threads without a mode call, or without one no more."""
+        if self.asking and self.asking is not module:
+            self.asking.ask_of_others(None)
+        if module and self.asking is not module:
+            module.ask_of_others(self.let_in)
+        self.asking = module
 
     def close_dropped(self):
         """By the thread that may run a step, ahead of it."""
@@ -178,21 +225,29 @@ class Threads(threading.local):
 class Watched:
     """What one thread sees of the followed steps. `calls`: its mode, while that is entered. `inside`: it is this package that
     calls; `aside`: no call is a step's; `reads`: a method is looked at; `is_guest`: the program has started it; `visits`: steps
-    that have to wait for it."""
+    that have to wait for it; `is_own`: it is one of this package's."""
 
     def __init__(self, iterations):
         self.iterations, self.running, self.calls = iterations, [], None
-        self.is_guest, self.visits = False, []
+        self.is_guest, self.visits, self.is_own = False, [], False
         self.inside = self.aside = self.reads = False
 
     def enter(self):
         self.calls = Calls(self)
         self.find_help()
         self.calls.__enter__()
+        self.say_seen()
 
     def leave(self):
         self.calls.__exit__(None, None, None)
         self.calls = None
+        self.say_seen()
+
+    def say_seen(self):
+        """The extension need not ask of this thread."""
+        module = anyway()
+        if module:
+            module.say_seen(self.calls is not None or self.is_own)
 
     def find_help(self):
         if self.calls and any(iteration.plain for iteration in self.iterations):

@@ -3,8 +3,8 @@
  * read and written here. Whatever is not the plain case is left to Python before anything is done about it, so that
  * what differs, and what is told of it, is said in one place.
  *
- * A module of one version of Python and of PyTorch, without global state but for interned names and what frees memory
- * (torch_arena.h). */
+ * A module of one version of Python and of PyTorch, without global state but for interned names, what frees memory
+ * (torch_arena.h) and who is asked of other threads (other_threads.h). */
 #include <Python.h>
 #include <structmember.h>
 
@@ -14,6 +14,7 @@
 #include <malloc.h>
 #endif
 
+#include "other_threads.h"
 #include "plain_memory.h"
 #include "plain_run.h"
 #include "plan_placing.h"
@@ -365,6 +366,8 @@ PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FAS
                                 {"say_bytes", as_method(say_bytes), METH_FASTCALL, nullptr},
                                 {"bytes_of", bytes_of, METH_O, nullptr},
                                 {"trim", trim, METH_NOARGS, nullptr},
+                                {"ask_of_others", ask_of_others, METH_O, nullptr},
+                                {"say_seen", say_seen, METH_O, nullptr},
                                 {}};
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
                               {"call", call_of_plan, METH_VARARGS, nullptr},
