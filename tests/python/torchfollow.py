@@ -28,6 +28,9 @@ planc_torch.library.PLACES.insert(0, BUILD)
 # Below what follows plans, so that it sees what that does, and operands that it takes away after their calls.
 METER = Meter(is_on=False)
 METER.__enter__()
+# What PyTorch is made of stays until the end: looking through it for what is garbage takes longer than most steps.
+gc.collect()
+gc.freeze()
 
 
 def planc(*arguments):
