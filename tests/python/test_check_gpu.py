@@ -110,14 +110,14 @@ class Whole(FolderCase):
         self.assertEqual({name for name in self.profiles if not name.startswith(device)}, set())
 
     def test_checks_that_hang_die_and_are_wrong(self):
-        faults = {"stand-ins lenet-digits-f32": "hang:2@20", "lenet-digits-f32 modnn for 60 %": "die:40",
+        faults = {"stand-ins lenet-digits-f32": "hang:2@5", "lenet-digits-f32 modnn for 60 %": "die:40",
                   "numerics lenet-digits f32": "corrupt:106", "lenet-digits-f32 profile": "sticky:50"}
         self.call("--minutes", "1000", *(f"--fault={name}={fault}" for name, fault in faults.items()), code=0)
         self.assertEqual(self.end(), self.undisturbed)
         records = self.records()
         for name in faults:
             self.assertEqual([one["outcome"] for one in records[name]["attempts"]], ["failed", "passed"], name)
-        self.assertIn("took more than 20 s", json.dumps(records["stand-ins lenet-digits-f32"]))
+        self.assertIn("took more than 5 s", json.dumps(records["stand-ins lenet-digits-f32"]))
 
     def test_a_full_disk_and_an_archive_that_was_cut_off(self):
         os.mkdir(self.path("disk"))
