@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import gc
 import json
 import os
 import runpy
@@ -67,6 +68,9 @@ def warm(python=sys.executable):
 def serve(at):
     """Until its input ends."""
     import torch  # pylint: disable=unused-import
+
+    gc.collect()
+    gc.freeze()  # children do not look through it for what is garbage
 
     sys.path.pop(0)  # this file's folder
     with socket.socket(socket.AF_UNIX) as listener:

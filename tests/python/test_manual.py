@@ -141,7 +141,7 @@ class Json(unittest.TestCase):
                         "simulate graphs/lenet-digits.yaml --passive --budget 1M",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --budgets 300K,800K",
-                        "compare --colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml",
+                        "compare --colocate tests/golden/inputs/tiny.yaml tests/golden/inputs/tiny.yaml",
                         "show graphs/lenet-digits.yaml", "show x.plan --lifespans", "show x.plan",
                         "explain x.plan",
                         "bound graphs/lenet-digits.yaml --effort 0",
