@@ -6,7 +6,6 @@
 
 static bool goes_on(const pl_auto_search *s);
 static void raise_prices(pl_auto_search *s);
-static void find_lost(pl_auto_search *s);
 static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes);
 static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times);
 
@@ -14,7 +13,7 @@ static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowa
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
   enum { FIRST_TIMES = 2, MORE_TIMES = 40, BLOCKS = 50 };
   int64_t block = n_changes / BLOCKS + 1, first = s->ideal_ns / first_part;
-  find_lost(s);
+  pl_auto_note_kept(s);
   for (int64_t k = 0; k < n_changes && s->n_candidates > 0 && s->best_score.ns > s->least_ns; k++) {
     int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
     pl_auto_change done;
@@ -24,7 +23,7 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
     int64_t most = most_kept(s, before, allowance_at(first, k, n_changes), times);
     pl_auto_change_some(s, &done);
     if (pl_auto_judge_within(s, times, most) && pl_auto_sum(s->score, times) <= most) {
-      find_lost(s);
+      pl_auto_note_kept(s);
       continue;
     }
     pl_auto_change_undo(s, &done);
@@ -71,7 +70,7 @@ static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes
 static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t most, int64_t n_changes, int64_t first_part) {
   int64_t n = 0;
   for (uint8_t way = PL_AUTO_STAYS; way < PL_AUTO_TWICE && n < most && goes_on(s); way++) {
-    bool is_open = s->fixed[gap] == PL_AUTO_ANY_WAY && s->gaps->items[gap].open[way];
+    bool is_open = pl_auto_may_change(s, gap) && s->gaps->items[gap].open[way];
     if (!is_open || way == s->best[gap]) continue;
     force(s, gap, way, n_changes, first_part);
     n++;
@@ -92,22 +91,11 @@ static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes
 
 /* Where bytes are beyond the room in the ways that are kept. */
 static void raise_prices(pl_auto_search *s) {
-  pl_auto_judge(s);
-  for (int32_t p = 0; p < s->gaps->order->n; p++)
-    if (pl_rehearsal_beyond(&s->rehearsal, p) > 0 && s->price[p] < PL_PRICE_ONE << 8)
+  const pl_auto_kept *kept = &s->outcome;
+  for (int32_t p = 0; kept->works && p < s->gaps->order->n; p++)
+    if (pl_rehearsal_excess(&s->rehearsal, kept->held[p], p) > 0 && s->price[p] < PL_PRICE_ONE << 8)
       s->price[p] = 2 * s->price[p] + s->least_raise;
-  pl_auto_judge(s);
-}
-
-/* Time is lost where ops wait, where something is computed again, and by algorithms for want of workspace. */
-static void find_lost(pl_auto_search *s) {
-  const pl_rehearsal *r = &s->rehearsal;
-  int64_t before = s->times.begin_ns;
-  for (int32_t p = 0; p < s->gaps->order->n; p++) {
-    int64_t fastest = r->tables.choices[r->tables.first_choice[p]].ns;
-    s->lost[p + 1] = s->lost[p] + pl_max(s->times.ends[p] - before - fastest, 0);
-    before = s->times.ends[p];
-  }
+  s->score.charge = pl_auto_charge_kept(s);
 }
 
 /* --- What is kept ------------------------------------------------------------------------------------------------- */

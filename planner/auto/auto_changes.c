@@ -146,9 +146,12 @@ static int32_t lossy_position(pl_auto_search *s);
 static int32_t lossy_gap(pl_auto_search *s, int32_t position);
 static bool make_room(pl_auto_search *s, int32_t position, pl_auto_change *out);
 static void leave_for(pl_auto_search *s, int32_t back, pl_auto_change *out);
+static void unburden(pl_auto_search *s, int32_t copied, pl_auto_change *out);
 
 /* What an op waits for, or what is computed again for it, is had in another way; or something leaves ahead of it, so
- * that there is room for copies to be made in time; or as much leaves as a faster algorithm of it takes. */
+ * that there is room for copies to be made in time; or as much leaves as a faster algorithm of it takes. What is copied
+ * in place of being computed again takes the time of the link from others as often as not: those that are cheap to
+ * compute again may have it while what is dear has none. */
 static bool change_lossy(pl_auto_search *s, pl_auto_change *out) {
   enum { RARE = 4 };
   int32_t position = lossy_position(s);
@@ -161,20 +164,22 @@ static bool change_lossy(pl_auto_search *s, pl_auto_change *out) {
     change_one(s, find_gap(s, true, position > 0 ? position - 1 : 0), out);
     return true;
   }
+  bool was_again = s->ways[gap] != PL_AUTO_COPIED;
   change_one(s, gap, out);
   if (s->ways[gap] == PL_AUTO_STAYS && kind != 1) leave_for(s, gap, out);
+  if (was_again && s->ways[gap] == PL_AUTO_COPIED && random_below(s, 2) == 0) unburden(s, gap, out);
   return true;
 }
 
 /* A position, the more often the more is lost ahead of it; -1 where nothing is. */
 static int32_t lossy_position(pl_auto_search *s) {
   int32_t low = 0, high = s->gaps->order->n;
-  int64_t all = s->lost[high];
+  int64_t all = s->outcome.lost[high];
   if (all <= 0) return -1;
   int64_t at = pl_muldiv_floor(all, pl_auto_random(s) >> 1, INT64_C(1) << 31);
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
-    if (s->lost[middle + 1] > at)
+    if (s->outcome.lost[middle + 1] > at)
       high = middle;
     else
       low = middle + 1;
@@ -195,19 +200,20 @@ static int32_t lossy_gap(pl_auto_search *s, int32_t position) {
   return found;
 }
 
-static const pl_op_choice *faster_than(const pl_rehearsal *r, int32_t position);
+static const pl_op_choice *faster_at(const pl_auto_search *s, int32_t position);
 
-/* As much leaves at once as a faster algorithm of the op there takes: less is of no use to it. What is fixed may be
- * found again and again. */
+/* As much leaves at once as a faster algorithm of the op there takes: less is of no use to it. */
 static bool make_room(pl_auto_search *s, int32_t position, pl_auto_change *out) {
-  const pl_rehearsal *r = &s->rehearsal;
-  const pl_op_choice *faster = faster_than(r, position);
+  const pl_auto_kept *kept = &s->outcome;
+  const pl_op_choice *faster = faster_at(s, position);
   if (!faster) return false;
-  int64_t lacking = faster->workspace_bytes - r->workspace[position] + pl_rehearsal_beyond(r, position);
-  for (int32_t k = 0; lacking > 0 && k < PL_AUTO_MOST_CHANGED && has_place(out); k++) {
+  int64_t lacking = faster->workspace_bytes - kept->workspace[position] +
+                    pl_rehearsal_excess(&s->rehearsal, kept->held[position], position);
+  while (lacking > 0 && has_place(out)) {
     int32_t gap = find_gap(s, true, position);
     if (s->ways[gap] != PL_AUTO_STAYS || !is_around(&s->gaps->items[gap], position)) break;
     change_one(s, gap, out);
+    if (s->ways[gap] == PL_AUTO_STAYS) break; /* it is fixed */
     lacking -= s->gaps->items[gap].bytes;
   }
   if (lacking <= 0) return out->n > 0;
@@ -217,10 +223,11 @@ static bool make_room(pl_auto_search *s, int32_t position, pl_auto_change *out) 
 }
 
 /* The op's next faster algorithm, NULL = it has the fastest. */
-static const pl_op_choice *faster_than(const pl_rehearsal *r, int32_t position) {
+static const pl_op_choice *faster_at(const pl_auto_search *s, int32_t position) {
+  const pl_rehearsal *r = &s->rehearsal;
   const pl_op_choice *found = NULL;
   for (int32_t k = r->tables.first_choice[position]; k < r->tables.first_choice[position + 1]; k++) {
-    if (r->tables.choices[k].ns >= r->op_ns[position]) break;
+    if (r->tables.choices[k].ns >= s->outcome.op_ns[position]) break;
     found = &r->tables.choices[k];
   }
   return found;
@@ -242,7 +249,8 @@ static int32_t fullest_inside(const pl_auto_search *s, const pl_auto_gap *gap);
 static void leave_for(pl_auto_search *s, int32_t back, pl_auto_change *out) {
   enum { TRIES = 12 };
   const pl_auto_gap *gap = &s->gaps->items[back];
-  for (int32_t p = 0; p < s->gaps->order->n; p++) s->beyond[p] = s->rehearsal.held[p] - s->rehearsal.limit;
+  for (int32_t p = 0; p < s->gaps->order->n; p++)
+    s->beyond[p] = pl_rehearsal_excess(&s->rehearsal, s->outcome.held[p], p);
   add_inside(s, gap, gap->bytes);
   for (int32_t k = 0; k < TRIES && has_place(out); k++) {
     int32_t position = fullest_inside(s, gap);
@@ -253,6 +261,40 @@ static void leave_for(pl_auto_search *s, int32_t back, pl_auto_change *out) {
     change_one(s, leaves, out);
     if (s->ways[leaves] != PL_AUTO_STAYS) add_inside(s, other, -other->bytes);
   }
+}
+
+static int32_t copy_ahead_of(const pl_auto_search *s, int32_t position);
+
+/* As much as is copied for a gap that has come to be copied is computed again instead, of what is copied about when it
+ * is needed. */
+static void unburden(pl_auto_search *s, int32_t copied, pl_auto_change *out) {
+  enum { TRIES = 8, NEAR = 8, SMALL = 8 /* part of the gap's copy that is not worth it */ };
+  const int32_t n_in = s->times.n_in, middle = copy_ahead_of(s, s->gaps->items[copied].to);
+  const int64_t copy_ns = s->gaps->items[copied].in_ns;
+  int64_t left_ns = copy_ns;
+  for (int32_t k = 0; k < TRIES && left_ns > 0 && has_place(out); k++) {
+    int32_t at = middle + random_below(s, 2 * NEAR + 1) - NEAR;
+    if (at < 0 || at >= n_in) continue;
+    int32_t other = s->times.in_order[at];
+    const pl_auto_gap *gap = &s->gaps->items[other];
+    bool is_free = other != copied && s->fixed[other] == PL_AUTO_ANY_WAY && s->ways[other] == PL_AUTO_COPIED;
+    if (!is_free || !gap->open[PL_AUTO_AGAIN] || gap->in_ns < copy_ns / SMALL) continue;
+    pl_auto_change_to(s, other, PL_AUTO_AGAIN, out);
+    left_ns -= gap->in_ns;
+  }
+}
+
+/* How many of the copies in that were judged last are needed ahead of a position. */
+static int32_t copy_ahead_of(const pl_auto_search *s, int32_t position) {
+  int32_t low = 0, high = s->times.n_in;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (s->rehearsal.need[s->times.in_order[middle]] >= position)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
 }
 
 typedef struct gap_part {

@@ -19,6 +19,7 @@ enum { NOT_YET = -1, LEAST_COST_NS = 100 };
 /* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
 static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
 
+static planc_status new_kept(int64_t n, pl_arena *arena, pl_auto_kept *out);
 static planc_status weigh_gaps(pl_auto_search *s, pl_arena *arena);
 static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s);
 static void let_all_stay(pl_auto_search *s);
@@ -41,7 +42,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->kept, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
-  PLANC_TRY(PL_NEW(arena, &out->lost, (int64_t)gaps->order->n + 1));
+  PLANC_TRY(new_kept(gaps->order->n, arena, &out->outcome));
   PLANC_TRY(PL_NEW(arena, &out->prices_before, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->beyond, gaps->order->n));
   PLANC_TRY(PL_NEW(arena, &out->price_kept, gaps->order->n));
@@ -49,6 +50,13 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(weigh_gaps(out, arena));
   let_all_stay(out);
   return set_prices(prices, arena, out);
+}
+
+static planc_status new_kept(int64_t n, pl_arena *arena, pl_auto_kept *out) {
+  PLANC_TRY(PL_NEW(arena, &out->held, n));
+  PLANC_TRY(PL_NEW(arena, &out->workspace, n));
+  PLANC_TRY(PL_NEW(arena, &out->op_ns, n));
+  return PL_NEW(arena, &out->lost, n + 1);
 }
 
 typedef struct weighed_gap {
@@ -142,13 +150,16 @@ void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
 }
 
 static void find_candidates(pl_auto_search *s) {
-  enum { SMALL = 5000 };
   s->n_candidates = 0;
-  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
-    const pl_auto_gap *gap = &s->gaps->items[g];
-    bool is_free = s->fixed[g] == PL_AUTO_ANY_WAY && (s->rehearsal.has_tails || !gap->is_tail);
-    if (is_free && gap->bytes >= s->room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
-  }
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
+    if (pl_auto_may_change(s, g)) s->candidates[s->n_candidates++] = g;
+}
+
+bool pl_auto_may_change(const pl_auto_search *s, int32_t gap) {
+  enum { SMALL = 5000 };
+  const pl_auto_gap *of = &s->gaps->items[gap];
+  bool is_free = s->fixed[gap] == PL_AUTO_ANY_WAY && (s->rehearsal.has_tails || !of->is_tail);
+  return is_free && of->bytes >= s->room / pl_max(SMALL, s->gaps->n);
 }
 
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
@@ -162,7 +173,7 @@ void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
 
 static int64_t ops_ns(const pl_rehearsal *r);
 static int64_t copying_ns(const pl_copy_times *t);
-static int64_t charge_of(pl_auto_search *s);
+static int64_t charge_of(pl_auto_search *s, const int64_t *held, int64_t host_bytes);
 
 void pl_auto_judge(pl_auto_search *s) {
   (void)pl_auto_judge_within(s, 0, INT64_MAX);
@@ -175,7 +186,7 @@ bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most) {
   pl_rehearse(&s->rehearsal, s->ways);
   s->score = worst;
   if (!s->rehearsal.works) return true;
-  int64_t charge = charge_of(s);
+  int64_t charge = charge_of(s, s->rehearsal.held, s->rehearsal.host_bytes);
   if (most < INT64_MAX && ops_ns(&s->rehearsal) + (pl_signed_wide)times * charge > most) return false;
   pl_copy_times_find(&s->times, s->ways);
   int64_t copied = s->times.in_ns + s->times.out_ns;
@@ -203,14 +214,14 @@ static int64_t copying_ns(const pl_copy_times *t) {
 
 /* The least beyond the room is charged with a part of it, so that none is left; a byte that the host lacks, with twice
  * what copying it takes. */
-static int64_t charge_of(pl_auto_search *s) {
+static int64_t charge_of(pl_auto_search *s, const int64_t *held, int64_t host_bytes) {
   enum { LEAST = 500 };
   const pl_rehearsal *r = &s->rehearsal;
-  int64_t host = r->host_bytes - s->gaps->walk->host_room, most = 0;
+  int64_t host = host_bytes - s->gaps->walk->host_room, most = 0;
   pl_signed_wide sum =
       host > 0 ? 2 * (pl_signed_wide)planc_link_ns(&s->gaps->walk->links[PLANC_ROUTE_D2H], host) + 1 : 0;
   for (int32_t p = 0; p < s->gaps->order->n; p++) {
-    int64_t beyond = pl_rehearsal_beyond(r, p);
+    int64_t beyond = pl_rehearsal_excess(r, held[p], p);
     if (beyond > most) {
       most = beyond;
       s->fullest = p;
@@ -218,6 +229,29 @@ static int64_t charge_of(pl_auto_search *s) {
     if (beyond > 0) sum += ((pl_signed_wide)(beyond + s->room / LEAST) * s->price[p] >> PL_PRICE_BITS) + 1;
   }
   return sum > worst.charge ? worst.charge : (int64_t)sum;
+}
+
+/* Time is lost where ops wait, where something is computed again, and by algorithms for want of workspace. */
+void pl_auto_note_kept(pl_auto_search *s) {
+  const pl_rehearsal *r = &s->rehearsal;
+  pl_auto_kept *kept = &s->outcome;
+  const size_t bytes = (size_t)s->gaps->order->n * sizeof *kept->held;
+  int64_t before = s->times.begin_ns;
+  kept->works = r->works;
+  kept->host_bytes = r->host_bytes;
+  memcpy(kept->held, r->held, bytes);
+  memcpy(kept->workspace, r->workspace, bytes);
+  memcpy(kept->op_ns, r->op_ns, bytes);
+  for (int32_t p = 0; p < s->gaps->order->n; p++) {
+    int64_t fastest = r->tables.choices[r->tables.first_choice[p]].ns;
+    kept->lost[p + 1] = kept->lost[p] + pl_max(s->times.ends[p] - before - fastest, 0);
+    before = s->times.ends[p];
+  }
+}
+
+int64_t pl_auto_charge_kept(pl_auto_search *s) {
+  const pl_auto_kept *kept = &s->outcome;
+  return kept->works ? charge_of(s, kept->held, kept->host_bytes) : worst.charge;
 }
 
 /* --- One way after the other -------------------------------------------------------------------------------------- */

@@ -69,12 +69,12 @@ static void step_room(room_step *room, bool found, bool holds);
  * long, what is needed at least may leave less than a step: they become as fine as addresses are. It begins anew as
  * long as it has found nothing; what fits in a little less room is mostly near what has been found in more. */
 static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
-  enum { FINEST = 128 }; /* of the room: larger steps at once find what is slower */
+  enum { FINEST = 256 }; /* of the room: larger steps at once find what is slower */
   pl_auto_search *s = &p->search;
   const bool begins_anew = n_changes < FEW, first_will_do = p->evaluator->problem->terms.first_will_do;
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
   room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
-  bool has_found = false;
+  bool found = false, has_found = false;
   int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
   tell_done(p, 0);
   const int64_t n_forced = n_changes / FORCED / FORCED_CHANGES;
@@ -82,8 +82,14 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   pl_auto_search_improve_often(s, p->n_times, p->n_times > 1 ? n_first / 2 : n_first, FIRST_PART);
   pl_auto_search_force(s, n_forced, FORCED_CHANGES, FORCED_PART);
   for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {
+    bool holds = false;
     if (p->best.ns < INT64_MAX && first_will_do) break;
-    bool found = pl_auto_search_found(s), holds = false;
+    if (k > 0) {
+      pl_auto_search_without(s, pl_min(room.lacking, p->room));
+      if (begins_anew || !has_found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
+      pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
+    }
+    found = pl_auto_search_found(s);
     has_found |= found;
     if (found) PLANC_TRY(try_found(p, &holds));
     tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
@@ -93,9 +99,6 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     if (holds_in_all) held_ns = s->best_score.ns;
     if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
     step_room(&room, found, holds);
-    pl_auto_search_without(s, pl_min(room.lacking, p->room));
-    if (begins_anew || !has_found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
-    pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
   }
   return NULL;
 }
@@ -132,10 +135,10 @@ static planc_status judge(const pl_priced *p, pl_priced_best *next, bool *out_ha
 static planc_status compact(const pl_priced *p, planc_candidate *candidate, planc_taken *taken);
 
 /* States what the search has found, or else has least beyond the room, and keeps it if it is the fastest that fits. It
- * holds if it is that and has places, or takes hardly more time than the search has it either: where memory is short
- * ops may wait for the places that they are given. */
+ * holds if it is that, has places and takes little more time than the search has it, or hardly more whatever it is: ops
+ * may wait for the places that they are given. */
 static planc_status try_found(pl_priced *p, bool *out_holds) {
-  enum { NEAR = 200 }; /* half a percent */
+  enum { LITTLE = 50, HARDLY = 200 }; /* parts of that time */
   const int64_t found_ns = p->search.best_score.ns;
   pl_priced_best next = {.budget = p->problem.terms.budgets[PLANC_MEMORY_DEVICE], .ns = INT64_MAX};
   bool has_places = false;
@@ -143,11 +146,12 @@ static planc_status try_found(pl_priced *p, bool *out_holds) {
   p->n_simulated++;
   if (!status) status = judge(p, &next, &has_places);
   bool is_best = !status && next.ns < p->best.ns;
-  bool is_near = next.ns < INT64_MAX && next.ns <= pl_add_saturate(found_ns, found_ns / NEAR);
+  bool is_little = next.ns <= pl_add_saturate(found_ns, found_ns / LITTLE);
+  bool is_hardly = next.ns < INT64_MAX && next.ns <= pl_add_saturate(found_ns, found_ns / HARDLY);
   pl_priced_best slower = is_best ? p->best : next;
   if (is_best) p->best = next;
   pl_priced_best_free(&slower);
-  *out_holds = (is_best && has_places) || is_near;
+  *out_holds = (is_best && has_places && is_little) || is_hardly;
   return status;
 }
 

@@ -66,10 +66,13 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways);
 int32_t pl_rehearsal_until(const pl_rehearsal *r, int32_t buffer);
 /* Whether what runs again reads what a tail may keep, behind its beginning. */
 bool pl_rehearsal_wants(const pl_rehearsal *r, int32_t tail);
-/* How many bytes a position has beyond what there may be; less than 0: it has room for so many. */
-static inline int64_t pl_rehearsal_beyond(const pl_rehearsal *r, int32_t position) {
+/* How many bytes a position that holds so many has beyond what there may be; less than 0: it has room for so many. */
+static inline int64_t pl_rehearsal_excess(const pl_rehearsal *r, int64_t held, int32_t position) {
   int64_t alone = r->gaps->alone[position];
-  return r->held[position] - (alone > r->limit ? alone : r->limit);
+  return held - (alone > r->limit ? alone : r->limit);
+}
+static inline int64_t pl_rehearsal_beyond(const pl_rehearsal *r, int32_t position) {
+  return pl_rehearsal_excess(r, r->held[position], position);
 }
 /* Of a walk that is rehearsed, in time: accesses, gaps and positions gone through. */
 int64_t pl_rehearsal_work(const pl_rehearsal *r);

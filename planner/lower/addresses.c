@@ -201,14 +201,13 @@ typedef struct item_part {
 
 static planc_status collect_movable(pl_arena *arena, const device_items *device, int64_t large, int64_t base,
                                     item_part *out);
-static planc_status search_large(item_part *part, int64_t room, bool *out_placed);
+static planc_status search_places(item_part *part, int64_t room, int64_t *out_top);
 
-/* What lies below `base` stays there; the others are placed by repairs, or else the large ones by complete search and
- * the small ones, which are many and take little, between them. Where not all find a place within the room they keep
- * the addresses that they have. */
+/* What lies below `base` stays there; the others are placed by repairs, or else by search. Where not all find a place
+ * within the room they keep the addresses that they have. */
 static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
                                  int64_t *out_bytes) {
-  enum { SMALL = 1024 }; /* part of the room that a small item is less than */
+  enum { SMALL = 4096 }; /* part of the room that a small item is less than: with 1024 they often find no place */
   const int64_t above = (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   item_part part;
   bool is_placed;
@@ -216,12 +215,33 @@ static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, co
   if (base >= room) return NULL;
   PLANC_TRY(collect_movable(arena, device, pl_max(room / SMALL, 1), base, &part));
   PLANC_TRY(pl_place_by_repairs(part.items, part.n, part.n_large, above, &is_placed));
-  if (!is_placed) PLANC_TRY(search_large(&part, above, &is_placed));
-  if (!is_placed) return NULL;
-  PLANC_TRY(pl_place(part.items, part.n, &top, NULL));
+  if (is_placed)
+    PLANC_TRY(pl_place(part.items, part.n, &top, NULL));
+  else
+    PLANC_TRY(search_places(&part, above, &top));
   if (top > above) return NULL;
   for (int32_t k = 0; k < part.n; k++) device->items[part.source[k]].address = base + part.items[k].address;
   *out_bytes = base + top;
+  return NULL;
+}
+
+static planc_status search_large(item_part *part, int64_t room, bool *out_placed);
+
+/* Places the large ones by complete search, and the small ones, which are many and take little, between them. Where
+ * these end above the room the large ones are placed again, in so much less of it, and then in more and more less.
+ * *out_top is above the room where that finds no places. */
+static planc_status search_places(item_part *part, int64_t room, int64_t *out_top) {
+  enum { TIMES = 4 };
+  int64_t for_large = room;
+  *out_top = INT64_MAX;
+  for (int32_t k = 0; k < TIMES && for_large > 0 && room < *out_top; k++) {
+    bool is_placed = false;
+    for (int32_t i = 0; i < part->n; i++) part->items[i].address = PLANC_BLANK;
+    PLANC_TRY(search_large(part, for_large, &is_placed));
+    if (!is_placed) return NULL;
+    PLANC_TRY(pl_place(part->items, part->n, out_top, NULL));
+    for_large -= pl_mul_saturate(pl_max(*out_top - room, 0), 1 << k);
+  }
   return NULL;
 }
 
