@@ -1,4 +1,4 @@
-/* Sees calls in threads of Python's that have no mode of planc_torch's (watching.py): those that were there before a
+/* Sees calls in threads of Python's that have no mode of this package (watching.py): those that were there before a
  * step was followed, however they were started. PyTorch has a place that all calls of a process pass, which is for
  * profilers. What is asked there may have the call wait; it cannot make it fail. */
 #ifndef PLANC_TORCH_OTHER_THREADS_H
