@@ -55,9 +55,9 @@ typedef struct pl_auto_search {
   int64_t ideal_ns, least_ns;    /* no period is shorter */
   uint8_t *ways, *best, *kept;   /* by gap: now, of the fastest that fit, and scratch */
   pl_auto_score score, best_score;
-  pl_auto_kept outcome;
-  int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
-  int8_t *fixed;       /* by gap: the way that it is to have, or PL_AUTO_ANY_WAY */
+  pl_auto_kept outcome; /* of the ways that are kept */
+  int32_t fullest; /* a position where most is beyond the room, of the ways that were charged last and did not fit */
+  int8_t *fixed;   /* by gap: the way that it is to have, or PL_AUTO_ANY_WAY */
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;
   const int32_t *heaviest; /* all gaps that something is decided about, but tails: those that take most bytes for most
@@ -102,14 +102,14 @@ void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_ch
 void pl_auto_search_force(pl_auto_search *s, int64_t times, int64_t n_changes, int64_t first_part);
 /* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
 void pl_auto_judge(pl_auto_search *s);
+/* The same, but false, without a score, where time and so many times the charge are certainly more than `most`. */
+bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most);
 /* Notes what was judged last, the present ways, as what is kept. */
 void pl_auto_note_kept(pl_auto_search *s);
 /* The charge of the ways that are kept, by the prices as they are now. */
 int64_t pl_auto_charge_kept(pl_auto_search *s);
 /* Whether a gap is worth a change, and free for it. */
 bool pl_auto_may_change(const pl_auto_search *s, int32_t gap);
-/* The same, but false, without a score, where time and so many times the charge are certainly more than `most`. */
-bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most);
 enum { PL_AUTO_MOST_INPUTS = 32 };
 /* The tails, so many at most, that do not stay but would have to for a gap to be computed again from what it reads as
  * it is. Returns their number. */

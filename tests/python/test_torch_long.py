@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run of 1,000 followed steps, of 250 in `make check`, that is killed twice and goes on from its checkpoints ends with the
-bits of a plain one that nobody disturbs."""
+"""A run of 1,000 followed steps that is killed twice and goes on from its checkpoints ends with the bits of a plain one that
+nobody disturbs."""
 
 import json
 import os
@@ -12,12 +12,7 @@ import unittest
 from torchfollow import FollowTest, torch  # first: it finds a Python with PyTorch
 
 import torchlongrun
-from sampling import TAKES_ALL
 from torch.utils._pytree import tree_flatten
-
-# Where, at which step, and up to which step the last whole checkpoint is.
-KILLS = ((("step", 437, 400), ("checkpoint", 760, 720)) if TAKES_ALL else
-         (("step", 109, 100), ("checkpoint", 190, 180)))
 
 
 class LongTest(FollowTest):
@@ -38,7 +33,7 @@ class LongTest(FollowTest):
         plain, ours = self.folder_of("plain"), self.folder_of("ours")
         undisturbed = self.run_on(plain)
         self.assertEqual(undisturbed.returncode, 0, undisturbed.stderr)
-        for where, at, saved in KILLS:
+        for where, at, saved in (("step", 437, 400), ("checkpoint", 760, 720)):
             killed = self.run_on(ours, plan, where, at)
             self.assertEqual(killed.returncode, -signal.SIGKILL, killed.stderr)
             self.assertEqual(self.saved(ours)["done"], saved)

@@ -1,5 +1,5 @@
-"""A training run of 1,000 steps, of 250 in `make check`, as users write one, in a process of its own: it goes on from its last
-checkpoint, evaluates every 50 steps and can be told where to be killed.
+"""A training run of 1,000 steps as users write one, in a process of its own: it goes on from its last checkpoint, evaluates
+every 50 steps and can be told where to be killed.
 
     torchlongrun.py FOLDER [PLAN [step N | checkpoint N]]
 """
@@ -12,11 +12,10 @@ from types import SimpleNamespace
 
 from torchfollow import planc_torch, torch  # first: it finds a Python with PyTorch
 
-from sampling import TAKES_ALL
 from torch import nn
 from torch.nn import functional
 
-STEPS, EVALUATED, SAVED = (1000, 50, 40) if TAKES_ALL else (250, 50, 10)
+STEPS, EVALUATED, SAVED = 1000, 50, 40
 
 
 def long_run():
