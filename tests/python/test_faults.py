@@ -31,8 +31,8 @@ TINY = os.path.join(ROOT, "tests/golden/inputs/tiny.yaml")
 DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
 OLD = b"what was here before\n"
 TIME_LIMIT = 300
-LAST = 2
-CHILDREN = 40
+LAST = 3
+CHILDREN = 80
 
 SMALL = """planc-graph: 1
 name: small
@@ -70,7 +70,7 @@ def without_times(text):
 class Command:
     """A command, the files it writes, and how outputs are made comparable."""
 
-    def __init__(self, *arguments, outputs=(), sample=4, last=LAST, children=CHILDREN, timed=(), leaves=()):
+    def __init__(self, *arguments, outputs=(), sample=6, last=LAST, children=CHILDREN, timed=(), leaves=()):
         self.arguments = arguments
         self.outputs = outputs
         self.sample, self.last, self.children = sample, last, children
@@ -225,7 +225,7 @@ class Faults(unittest.TestCase):
 
     def test_plan(self):
         """A search takes long, up to where it is refused something."""
-        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=20), MEMORY)
+        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "-", children=40), MEMORY)
         self.refuse(Command("planc", "plan", "small.yaml", "-o", "out", outputs=["out"]))
 
     def test_plan_json(self):
@@ -237,10 +237,10 @@ class Faults(unittest.TestCase):
     def test_colocate(self):
         for policy in ("temporal", "zico", "waterwave", "waterwave-s", "tensile", "capuchin"):
             self.refuse(Command("planc", "colocate", TINY + ":4", LENET + ":8", "--device", "k40m", "--policy", policy, "-o",
-                                "out", "--json", outputs=["out"], sample=4))
+                                "out", "--json", outputs=["out"], sample=5))
 
     def test_compare_of_mixes(self):
-        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json", children=20))
+        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json", children=40))
 
     def test_train(self):
         self.refuse(Command("planc", "train", LENET, "-o", "out", outputs=["out"]))

@@ -123,7 +123,7 @@ class ThreadTest(FollowTest):
             plain = states(make)
             known = [{bits(state[n]) for state in plain} for n in range(len(plain[0]))]
             for helped in (True, False):
-                for i, (name, read) in sampled(list(enumerate(READS.items())), 4, 2 * number + helped):
+                for i, (name, read) in sampled(list(enumerate(READS.items())), 2, number + helped):
                     with self.subTest(name, step=make.__name__, helped=helped), mock.patch.object(extension, "is_wanted", helped):
                         made, logger = self.logged(make, policy, read, is_early=i % 2 == 0)
                         self.assertEqual(logger.wrong, [])

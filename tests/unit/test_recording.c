@@ -552,7 +552,7 @@ int main(void) {
   TCase *c = tcase_create("recording");
   tcase_set_timeout(c, 300);
   tcase_add_unchecked_fixture(c, read_profile, free_profile);
-  tcase_add_loop_test(c, plans_of_policies, 0, sampled(24));
+  tcase_add_loop_test(c, plans_of_policies, 0, 24);
   tcase_add_test(c, random_schedules);
   tcase_add_test(c, rounds_and_iterations);
   tcase_add_test(c, several_jobs);

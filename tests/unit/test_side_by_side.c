@@ -207,7 +207,6 @@ static bool keeps_budget(accumulating *a, int64_t budget, const planc_plan *one_
 START_TEST(rounds_come_to_the_bits_of_one_after_the_other) {
   int tried = 0, overlapping = 0;
   for (int number = _i; number < GRAPHS; number += 4) {
-    if (!is_sampled(number / 4, 2)) continue;
     accumulating a;
     planc_plan *one_by_one, *plan;
     planrt_session *done;
@@ -235,7 +234,6 @@ END_TEST
 START_TEST(rounds_share_with_other_jobs) {
   int side_by_side = 0;
   for (int number = _i; number < GRAPHS / 2; number += 4) {
-    if (!is_sampled(number / 4, 2)) continue;
     accumulating a;
     planc_plan *plan;
     make_job(1000 + number, JOBS, &a);
