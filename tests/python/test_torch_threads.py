@@ -3,6 +3,7 @@
 name that they cannot."""
 
 import _thread
+import ctypes
 import io
 import os
 import queue
@@ -17,6 +18,7 @@ from unittest import mock
 from torchfollow import ROOT, FollowTest, arguments_of, planc_torch, torch  # first: it finds a Python with PyTorch
 
 from planc_torch import extension, gate
+from planc_torch.following import SEEN
 from planc_torch.memory import Memory
 from sampling import sampled
 from torch_refusals import CannotExport
@@ -169,6 +171,55 @@ class ThreadTest(FollowTest):
                     self.assertGreater(len(logger.found), 0)
                     for n, value in logger.found:
                         self.assertTrue(bits(value) in known[n] or is_in_parts(value, [s[n] for s in plain]))
+
+    @needs_extension
+    def test_a_bare_one_that_reads_while_a_step_runs_waits_for_its_end(self):
+        recorded, made, read, asked = self.record(cnn), cnn(), queue.Queue(), threading.Event()
+        weight = made.model[0].weight
+
+        def log():
+            asked.wait()
+            read.put(weight.tolist())
+
+        def wait(*_):
+            asked.set()
+            with self.assertRaises(queue.Empty):
+                read.get(timeout=0.2)
+
+        made.model[-1].register_forward_hook(wait)
+        _thread.start_new_thread(log, ())
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], made.step)
+        followed(*made.example())
+        self.assertEqual(read.get(timeout=60), weight.tolist())
+        self.assertEqual(followed.left, {})
+        followed.close()
+
+    def test_what_is_lent_to_a_thread_that_pytorch_has_made(self):
+        """As it makes them for backward passes on a GPU: by no call of Python's, and with the modes of the step's thread."""
+        recorded, made, seen = self.record(cnn), cnn(), []
+        libc = ctypes.CDLL(None)
+
+        def look():
+            seen.append(SEEN.here is SEEN.working)
+
+        def look_within():
+            with SEEN.working.calls:
+                look()
+
+        def run(function):
+            thread, body = ctypes.c_ulong(), ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: function())
+            self.assertEqual(libc.pthread_create(ctypes.byref(thread), None, body, None), 0)
+            self.assertEqual(libc.pthread_join(thread, None), 0)
+
+        def step(*args):
+            run(look)
+            run(look_within)
+            return made.step(*args)
+
+        followed = planc_torch.follow(recorded.planned("naive", recorded.least("naive"))[0], step)
+        followed(*made.example())
+        self.assertEqual((seen, followed.left), ([False, True], {}))
+        followed.close()
 
     @needs_extension
     def test_what_starts_threads_is_replaced_while_a_step_is_followed(self):

@@ -10,11 +10,12 @@ PyTorch runs backward passes of a GPU in threads of its own, with the modes of t
 whose it is, and does not ask in which thread it is called.
 """
 
+import sys
 import threading
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import MethodType
 
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_dispatch_stack_at, _len_torch_dispatch_stack
 
 from .calls import READS, RESIZES, SHARES, STORAGE, STORAGES, name_of, only_views, tensors_on
 from .extension import anyway, plain_calls
@@ -91,11 +92,9 @@ class Seen:
 
     @property
     def here(self):
-        """What this thread sees. One of PyTorch's own, which Python has not made, sees what the one does that runs a step."""
+        """What this thread sees. One of PyTorch's own sees what the one does that runs a step."""
         own = self.threads.watched
-        if own.calls is None and self.working and isinstance(threading.current_thread(), threading._DummyThread):
-            return self.working
-        return own
+        return self.working if own.calls is None and self.working and self.working.is_lent() else own
 
     def see(self, name, tensor, run):
         """What reads or hands out a tensor's memory, or a storage's, in no call."""
@@ -242,6 +241,18 @@ class Watched:
         self.calls.__exit__(None, None, None)
         self.calls = None
         self.say_seen()
+
+    def is_lent(self):
+        """Whether PyTorch has made this thread, for a backward pass that is seen here. The thread has the modes of the one that asked for
+        it, and within a mode, which is none of them, what is called comes from this package. Bare threads of Python's have neither."""
+        if not isinstance(threading.current_thread(), threading._DummyThread):
+            return False
+        if any(_get_dispatch_stack_at(n) is self.calls for n in range(_len_torch_dispatch_stack())):
+            return True
+        first = sys._getframe()
+        while first.f_back:
+            first = first.f_back
+        return first.f_globals.get("__name__", "").startswith(__package__ + ".")
 
     def say_seen(self):
         """The extension need not ask of this thread."""
