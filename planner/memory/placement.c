@@ -2,9 +2,9 @@
  *
  * Two sweeps over time (placement_sweep.h) take n log n and always run. Packing items one by one into the lowest or the
  * tightest free range between those already placed, in orders such as by size, looks at up to n^2 / 2 pairs: it is
- * tried for up to MAX_PACKED items and ends for good once VISITS_PER_ITEM * n pairs have been looked at. What is left
- * of those visits goes to repairing the best order: items that ended above the lower bound (most bytes live at a time)
- * are packed first the next time. All of it ends early when the lower bound is met.
+ * tried for up to PL_MOST_PACKED items and ends for good once VISITS_PER_ITEM * n pairs have been looked at. What is
+ * left of those visits goes to repairing the best order: items that ended above the lower bound (most bytes live at a
+ * time) are packed first the next time. All of it ends early when the lower bound is met.
  *
  * Where only a room is to be kept to (pl_place_by_repairs), repairs are made from several orders, each of which may
  * look at so many pairs of its own, and what ended above the room is packed first. */
@@ -20,7 +20,7 @@
 #include "planner/memory/placement_sweep.h"
 #include "util/math.h"
 
-enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
+enum { VISITS_PER_ITEM = 4096, MAX_REPAIRS = 256 };
 
 /* Sorts items by descending first, then second, then ascending item. */
 typedef struct sort_key {
@@ -55,7 +55,7 @@ static void try_packings(placement *p);
 static void try_repairs(placement *p);
 static planc_status try_sweep(placement *p, bool backwards);
 static bool is_enough(const placement *p);
-static bool try_packing(placement *p, bool tightest);
+static bool try_packing(placement *p, bool tightest, bool to_win);
 static sort_key key_of(const pl_item *item, int32_t index, order_rule rule);
 static void sort_order(placement *p);
 static bool repair_order(placement *p);
@@ -85,7 +85,7 @@ static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t
   p->best_top = INT64_MAX;
   PLANC_TRY(try_sweep(p, false));
   if (p->n_order > 0 && !is_enough(p)) PLANC_TRY(try_sweep(p, true));
-  if (p->n_order > 0 && p->n_order <= MAX_PACKED && !is_enough(p)) {
+  if (p->n_order > 0 && p->n_order <= PL_MOST_PACKED && !is_enough(p)) {
     PLANC_TRY(pack_stated(p));
     try_packings(p);
     try_repairs(p);
@@ -112,7 +112,7 @@ static void try_packings(placement *p) {
   for (int32_t rule = 0; rule < N_RULES; rule++) {
     order_by(p, (order_rule)rule);
     for (int32_t tightest = 0; tightest < 2; tightest++) {
-      if (is_enough(p) || !try_packing(p, tightest)) return;
+      if (is_enough(p) || !try_packing(p, tightest, true)) return;
     }
   }
 }
@@ -125,7 +125,7 @@ static void try_repairs(placement *p) {
   }
   sort_order(p);
   for (int32_t k = 0; k < MAX_REPAIRS && !is_enough(p); k++) {
-    if (!try_packing(p, false) || !repair_order(p)) return;
+    if (!try_packing(p, false, false) || !repair_order(p)) return;
   }
 }
 
@@ -148,7 +148,7 @@ planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int
   placement p = {.unit = PLANC_ALIGNMENT};
   int32_t n_all = 0, n_first = 0;
   *out_placed = false;
-  if (n > MAX_PACKED) return NULL;
+  if (n > PL_MOST_PACKED) return NULL;
   planc_status status = prepare(&p, items, n);
   assert(status || p.n_order == p.n); /* none is stated */
   if (!status) status = pack_stated(&p);
@@ -177,7 +177,7 @@ static void repair(placement *p, int32_t n_packed) {
   p->n = p->n_order = n_packed;
   p->best_top = INT64_MAX;
   p->visits = 0;
-  for (int32_t k = 0; k <= REPAIRS && try_packing(p, false) && !is_enough(p) && repair_order(p); k++)
+  for (int32_t k = 0; k <= REPAIRS && try_packing(p, false, false) && !is_enough(p) && repair_order(p); k++)
     ;
 }
 
@@ -207,20 +207,21 @@ static bool is_enough(const placement *p) {
 /* --- Packing in an order ------------------------------------------------------------------------------------------ */
 
 static planc_status pack_stated(placement *p) {
-  PLANC_TRY(pl_packed_make(&p->arena, p->items, p->n - p->n_order, &p->stated));
+  PLANC_TRY(pl_packed_make(&p->arena, p->items, p->n, p->horizon, p->n - p->n_order, &p->stated));
   for (int32_t i = 0; i < p->n; i++) {
     if (p->items[i].address != PLANC_BLANK) pl_packed_add(&p->stated, i, p->items[i].address);
   }
-  return pl_packed_make(&p->arena, p->items, p->n, &p->packed);
+  return pl_packed_make(&p->arena, p->items, p->n, p->horizon, p->n, &p->packed);
 }
 
-/* Packs the items in p->order; false when the visits are used up. */
-static bool try_packing(placement *p, bool tightest) {
+/* Packs the items in p->order, with `to_win` only as long as it may be the best; false when the visits are used up. */
+static bool try_packing(placement *p, bool tightest, bool to_win) {
   pl_packed_copy(&p->packed, &p->stated);
   for (int32_t k = 0; k < p->n_order; k++) {
     if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
     int32_t i = p->order[k];
-    p->addresses[i] = pl_packed_find(&p->packed, &p->items[i], tightest, &p->visits);
+    p->addresses[i] = pl_packed_find(&p->packed, i, tightest, &p->visits);
+    if (to_win && p->addresses[i] + p->items[i].bytes >= p->best_top) return true;
     pl_packed_add(&p->packed, i, p->addresses[i]);
   }
   keep_if_best(p);

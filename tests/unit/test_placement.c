@@ -383,10 +383,10 @@ START_TEST(packing_finds_what_a_scan_finds) {
     items[i] = random_item(&seed, horizon, 40, draw(4) == 0);
     if (draw(8) == 0) items[i] = (pl_item){.bytes = items[i].bytes, .spans = {{3, 3}, items[i].spans[0]}};
     items[i].bytes = (1 + items[i].bytes / PLANC_ALIGNMENT) * PLANC_ALIGNMENT;
-    items[i].address = (int64_t)draw(60) * PLANC_ALIGNMENT;
+    items[i].address = i < n_stated ? (int64_t)draw(60) * PLANC_ALIGNMENT : PLANC_BLANK;
   }
-  ok(pl_packed_make(&arena, items, n_stated, &stated));
-  ok(pl_packed_make(&arena, items, n, &packed));
+  ok(pl_packed_make(&arena, items, n, horizon, n_stated, &stated));
+  ok(pl_packed_make(&arena, items, n, horizon, n, &packed));
   for (int32_t i = 0; i < n_stated; i++) {
     pl_packed_add(&stated, i, items[i].address);
     add_by_hand(items, order, i, i);
@@ -395,7 +395,7 @@ START_TEST(packing_finds_what_a_scan_finds) {
   for (int32_t i = n_stated; i < n; i++) {
     int64_t visits = 7, expected_visits = 7;
     int64_t expected = find_by_hand(items, order, i, &items[i], tightest, &expected_visits);
-    items[i].address = pl_packed_find(&packed, &items[i], tightest, &visits);
+    items[i].address = pl_packed_find(&packed, i, tightest, &visits);
     ck_assert_int_eq(items[i].address, expected);
     ck_assert_int_eq(visits, expected_visits);
     pl_packed_add(&packed, i, items[i].address);
