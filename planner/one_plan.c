@@ -101,29 +101,48 @@ static planc_status tell(planc_plan *plan, const char *how) {
 static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
                                  planc_plan **out);
 
+static bool is_short_of_host(const planc_terms *terms, const planc_plan *plan);
+static planc_status make_with_storage(const planc_problem *problem, const planc_policy *policy, planc_status without,
+                                      planc_plan **plan);
+
 /* What a policy sends away because there is storage may be slow to come back, or have no room on its way: without it
- * the policy may do better. */
+ * the policy may do better, and mostly it needs none. */
 static planc_status make_beside_storage(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  planc_plan *other;
+  const planc_terms *terms = &problem->terms;
   *out = NULL;
-  planc_status status = make_fastest(problem, policy, true, out);
-  bool stores = *out && (*out)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0 && !problem->terms.first_will_do;
-  if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE))
-    return status;
-  planc_status failed = make_fastest(problem, policy, false, &other);
-  if (has_none(failed, *out)) {
+  if (terms->budgets[PLANC_MEMORY_STORAGE] == 0) return make_fastest(problem, policy, true, out);
+  planc_status status = make_fastest(problem, policy, false, out);
+  bool will_do = *out && (terms->first_will_do || !is_short_of_host(terms, *out));
+  if (will_do || (status && planc_status_code(status) != PLANC_INFEASIBLE)) return status;
+  return make_with_storage(problem, policy, status, out);
+}
+
+/* Hardly more of the host would be of use to it. */
+static bool is_short_of_host(const planc_terms *terms, const planc_plan *plan) {
+  enum { LITTLE = 8 /* part of the budget that is left */ };
+  const int64_t budget = terms->budgets[PLANC_MEMORY_HOST];
+  return plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0 ||
+         plan->predicted.peak_bytes[PLANC_MEMORY_HOST] > budget - budget / LITTLE;
+}
+
+/* *plan (NULL: none) and `without` are what the policy has made as if there were no storage. */
+static planc_status make_with_storage(const planc_problem *problem, const planc_policy *policy, planc_status without,
+                                      planc_plan **plan) {
+  planc_plan *other;
+  planc_status failed = make_fastest(problem, policy, true, &other);
+  if (has_none(failed, *plan) && *plan) {
     planc_status_free(failed);
-    return status;
-  }
-  planc_status_free(status);
-  if (!failed && *out && !planc_predictions_better(&other->predicted, &(*out)->predicted)) {
-    planc_plan_free(other);
     return NULL;
   }
-  planc_plan_free(*out);
-  *out = failed ? NULL : other;
-  /* What the policy says of what fits does not count what has room in storage. */
-  return failed ? failed : tell(*out, "chosen as if there were no storage");
+  planc_status_free(without);
+  if (!failed && *plan && !planc_predictions_better(&other->predicted, &(*plan)->predicted)) {
+    planc_plan_free(other);
+    /* What the policy says of what fits does not count what has room in storage. */
+    return tell(*plan, "chosen as if there were no storage");
+  }
+  planc_plan_free(*plan);
+  *plan = failed ? NULL : other;
+  return failed;
 }
 
 /* --- With code ---------------------------------------------------------------------------------------------------- */
