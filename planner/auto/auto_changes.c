@@ -11,6 +11,7 @@ static int32_t draw_candidate(pl_auto_search *s);
 static int32_t any_candidate(pl_auto_search *s);
 static void change_one(pl_auto_search *s, int32_t gap, pl_auto_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
+static int32_t find_leaving(pl_auto_search *s, int32_t position, int64_t lacking);
 static void exchange(pl_auto_search *s, pl_auto_change *out);
 
 /* One change in AS_BOUND is to ways of the plan that the bound's prices pay for. Of KINDS others the first LOST are
@@ -210,10 +211,9 @@ static bool make_room(pl_auto_search *s, int32_t position, pl_auto_change *out) 
   int64_t lacking = faster->workspace_bytes - kept->workspace[position] +
                     pl_rehearsal_excess(&s->rehearsal, kept->held[position], position);
   while (lacking > 0 && has_place(out)) {
-    int32_t gap = find_gap(s, true, position);
-    if (s->ways[gap] != PL_AUTO_STAYS || !is_around(&s->gaps->items[gap], position)) break;
+    int32_t gap = find_leaving(s, position, lacking);
+    if (gap < 0) break;
     change_one(s, gap, out);
-    if (s->ways[gap] == PL_AUTO_STAYS) break; /* it is fixed */
     lacking -= s->gaps->items[gap].bytes;
   }
   if (lacking <= 0) return out->n > 0;
@@ -255,11 +255,11 @@ static void leave_for(pl_auto_search *s, int32_t back, pl_auto_change *out) {
   for (int32_t k = 0; k < TRIES && has_place(out); k++) {
     int32_t position = fullest_inside(s, gap);
     if (position < 0) return;
-    int32_t leaves = find_gap(s, true, position);
-    const pl_auto_gap *other = &s->gaps->items[leaves];
-    if (leaves == back || other->is_tail || s->ways[leaves] != PL_AUTO_STAYS || !is_around(other, position)) continue;
+    int32_t leaves = find_leaving(s, position, s->beyond[position]);
+    if (leaves < 0) return;
+    if (leaves == back) continue;
     change_one(s, leaves, out);
-    if (s->ways[leaves] != PL_AUTO_STAYS) add_inside(s, other, -other->bytes);
+    add_inside(s, &s->gaps->items[leaves], -s->gaps->items[leaves].bytes);
   }
 }
 
@@ -341,6 +341,39 @@ static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position) {
     if (fits && stays == (s->ways[gap] == PL_AUTO_STAYS)) return gap;
   }
   return gap;
+}
+
+/* What it takes at least not to have a version through a gap, whatever waits for that. */
+static int64_t least_cost(const pl_auto_search *s, const pl_auto_gap *gap) {
+  int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns + gap->out_ns : INT64_MAX;
+  if (!gap->open[PL_AUTO_AGAIN]) return copies_ns;
+  return pl_min(copies_ns, s->outcome.op_ns[pl_auto_writer_position(&s->rehearsal, gap)]);
+}
+
+/* Of a few of all that may leave and stay around a position, but tails, the one that costs least for each byte of those
+ * that are lacking there: where few are, something large may cost much more than it is of use. -1 = there is none. */
+static int32_t find_leaving(pl_auto_search *s, int32_t position, int64_t lacking) {
+  enum { FEW = 4 };
+  int32_t drawn[FEW], n = 0, found = -1;
+  pl_signed_wide cost = 0, bytes = 1; /* of the one that is found */
+  for (int32_t k = 0; k < s->n_candidates; k++) {
+    int32_t g = s->candidates[k];
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    bool may_leave = s->ways[g] == PL_AUTO_STAYS && s->fixed[g] == PL_AUTO_ANY_WAY && !gap->is_tail;
+    if (!may_leave || !is_around(gap, position)) continue;
+    int32_t at = n < FEW ? n : random_below(s, n + 1);
+    if (at < FEW) drawn[at] = g;
+    n++;
+  }
+  for (int32_t k = 0; k < n && k < FEW; k++) {
+    const pl_auto_gap *gap = &s->gaps->items[drawn[k]];
+    const int64_t own_cost = least_cost(s, gap), own_bytes = pl_min(gap->bytes, lacking);
+    if (found >= 0 && own_cost * bytes >= cost * own_bytes) continue;
+    found = drawn[k];
+    cost = own_cost;
+    bytes = own_bytes;
+  }
+  return found;
 }
 
 void pl_auto_change_undo(pl_auto_search *s, const pl_auto_change *done) {

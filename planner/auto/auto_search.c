@@ -266,7 +266,7 @@ PL_HEAP(moves, pl_auto_move, pl_auto_search, is_better_move)
 
 static void start_one_by_one(pl_auto_search *s, int64_t most_work);
 static void start_at_once(pl_auto_search *s, bool again);
-static void start_in_segments(pl_auto_search *s);
+static void start_in_segments(pl_auto_search *s, int64_t most_work);
 static void look_at(pl_auto_search *s, pl_auto_move *move);
 static void take(pl_auto_search *s, const pl_auto_move *move);
 static int32_t list_moves(pl_auto_search *s);
@@ -281,7 +281,7 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
   else
     start_one_by_one(s, most_work);
   if (!pl_auto_fits(s->score)) start_at_once(s, false);
-  if (!pl_auto_fits(s->score) && s->rehearsal.has_tails) start_in_segments(s);
+  if (s->rehearsal.has_tails) start_in_segments(s, most_work);
 }
 
 static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
@@ -323,7 +323,7 @@ static void take_back(pl_auto_search *s, int32_t n_taken) {
 }
 
 /* Where the op stands that writes the version of a gap. */
-static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
+int32_t pl_auto_writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
   return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
 }
 
@@ -339,7 +339,7 @@ static int32_t list_moves(pl_auto_search *s) {
     const int64_t saved = gap->is_tail ? 0 : charge_within(s, gap);
     for (int way = PL_AUTO_COPIED; saved > 0 && way <= PL_AUTO_AGAIN; way++) {
       if (!gap->open[way]) continue;
-      int64_t costs = way == PL_AUTO_COPIED ? links_cost(s, gap) : r->op_ns[writer_position(r, gap)];
+      int64_t costs = way == PL_AUTO_COPIED ? links_cost(s, gap) : r->op_ns[pl_auto_writer_position(r, gap)];
       s->moves[n++] = (pl_auto_move){.gap = s->candidates[k],
                                      .round = NOT_YET,
                                      .way = (uint8_t)way,
@@ -453,7 +453,7 @@ static int32_t estimate_moves(pl_auto_search *s, bool again) {
     int64_t prices = pl_auto_gap_wraps(gap) ? before[positions] - before[gap->from + 1] + before[gap->to]
                                             : before[gap->to] - before[gap->from + 1];
     int64_t again_ns = gap->open[PL_AUTO_AGAIN] && !gap->needs_tails && (again || !gap->open[PL_AUTO_COPIED])
-                           ? r->op_ns[writer_position(r, gap)]
+                           ? r->op_ns[pl_auto_writer_position(r, gap)]
                            : INT64_MAX;
     int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns / 2 + gap->out_ns / 2 : INT64_MAX;
     int64_t costs = pl_min(again_ns, copies_ns);
@@ -479,25 +479,38 @@ static void take_first(pl_auto_search *s, int32_t n) {
 
 /* --- Segments ----------------------------------------------------------------------------------------------------- */
 
-/* Short ones and long ones: the best, if that is better than what there is. */
-static void start_in_segments(pl_auto_search *s) {
-  enum { TIMES = 2 };
+static void keep_if_better(pl_auto_search *s, pl_auto_score *best);
+
+/* Short ones and long ones, of which from none to all of those that come first are copied in place of staying, in a few
+ * steps: the best, if that is better than what there is. Where even that takes more than `most_work` all stay, and are
+ * of use only if nothing else fits. */
+static void start_in_segments(pl_auto_search *s, int64_t most_work) {
+  enum { STEPS = 4, REACHES = 16 };
+  const int64_t all = pl_mul_saturate(2 * (STEPS + 1) * REACHES, pl_rehearsal_work(&s->rehearsal));
+  const int32_t last_step = all <= most_work ? STEPS : 0;
   pl_auto_score best = s->score;
+  if (last_step == 0 && pl_auto_fits(s->score)) return;
   memcpy(s->kept, s->ways, (size_t)s->gaps->n);
   for (int32_t reach = 1, n_cuts = 1; n_cuts > 0 && pl_goes_on(s->watch); reach *= 2) {
-    for (int keeps_last = 0; keeps_last < 2; keeps_last++) {
+    n_cuts = pl_auto_segments_cut(&s->segments, reach);
+    for (int32_t k = 0; k < 2 * (last_step + 1); k++) {
       let_all_stay(s);
-      n_cuts = pl_auto_segments_set(&s->segments, reach, keeps_last, s->ways);
+      pl_auto_segments_set(&s->segments, k / 2 * (n_cuts + 1) / STEPS, k % 2 > 0, s->ways);
       keep_fixed(s);
       pl_auto_judge(s);
-      if (pl_auto_sum(s->score, TIMES) >= pl_auto_sum(best, TIMES)) continue;
-      best = s->score;
-      memcpy(s->kept, s->ways, (size_t)s->gaps->n);
+      keep_if_better(s, &best);
     }
     if (reach > s->gaps->order->n / 2) break;
   }
   memcpy(s->ways, s->kept, (size_t)s->gaps->n);
   pl_auto_judge(s);
+}
+
+static void keep_if_better(pl_auto_search *s, pl_auto_score *best) {
+  enum { TIMES = 5 /* the charge: at first prices it is less than making it fit costs */ };
+  if (pl_auto_sum(s->score, TIMES) >= pl_auto_sum(*best, TIMES)) return;
+  *best = s->score;
+  memcpy(s->kept, s->ways, (size_t)s->gaps->n);
 }
 
 /* --- What is stated ----------------------------------------------------------------------------------------------- */

@@ -110,6 +110,8 @@ void pl_auto_note_kept(pl_auto_search *s);
 int64_t pl_auto_charge_kept(pl_auto_search *s);
 /* Whether a gap is worth a change, and free for it. */
 bool pl_auto_may_change(const pl_auto_search *s, int32_t gap);
+/* Where the op stands that writes the version of a gap. */
+int32_t pl_auto_writer_position(const pl_rehearsal *r, const pl_auto_gap *gap);
 enum { PL_AUTO_MOST_INPUTS = 32 };
 /* The tails, so many at most, that do not stay but would have to for a gap to be computed again from what it reads as
  * it is. Returns their number. */

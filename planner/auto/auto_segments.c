@@ -60,14 +60,18 @@ static planc_status find_reach(pl_auto_segments *s, const int64_t *crossing, pl_
   return NULL;
 }
 
-int32_t pl_auto_segments_set(pl_auto_segments *s, int32_t reach, bool keeps_last, uint8_t *ways) {
-  const planc_order *order = s->gaps->order;
-  int32_t n_cuts = 0, end = 0;
-  for (int32_t p = 0; p < order->n; p++) {
+int32_t pl_auto_segments_cut(pl_auto_segments *s, int32_t reach) {
+  int32_t n_cuts = 0;
+  for (int32_t p = 0; p < s->gaps->order->n; p++) {
     s->segment[p] = n_cuts;
     n_cuts += s->reach[p] >= reach;
-    if (planc_order_phase(order, p) == PLANC_PHASE_forward) end = s->segment[p];
+    if (planc_order_phase(s->gaps->order, p) == PLANC_PHASE_forward) s->end = s->segment[p];
   }
+  return n_cuts;
+}
+
+void pl_auto_segments_set(pl_auto_segments *s, int32_t n_copied, bool keeps_last, uint8_t *ways) {
+  const planc_order *order = s->gaps->order;
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
     int32_t first = s->first[gap->buffer], last = s->last[gap->buffer];
@@ -75,8 +79,8 @@ int32_t pl_auto_segments_set(pl_auto_segments *s, int32_t reach, bool keeps_last
         planc_order_phase(order, gap->from) != PLANC_PHASE_forward ||
         planc_order_phase(order, gap->to) == PLANC_PHASE_forward)
       continue;
-    bool stays = s->segment[first] != s->segment[last] || (keeps_last && s->segment[first] == end);
-    ways[g] = stays ? PL_AUTO_STAYS : PL_AUTO_AGAIN;
+    bool stays = s->segment[first] != s->segment[last] || (keeps_last && s->segment[first] == s->end);
+    bool is_copied = stays && gap->open[PL_AUTO_COPIED] && !gap->is_tail && s->segment[first] < n_copied;
+    ways[g] = is_copied ? PL_AUTO_COPIED : stays ? PL_AUTO_STAYS : PL_AUTO_AGAIN;
   }
-  return n_cuts;
 }
