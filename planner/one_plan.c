@@ -135,7 +135,7 @@ static planc_status make_with_storage(const planc_problem *problem, const planc_
     return NULL;
   }
   planc_status_free(without);
-  if (!failed && *plan && !planc_predictions_better(&other->predicted, &(*plan)->predicted)) {
+  if (!failed && *plan && planc_predictions_better(&(*plan)->predicted, &other->predicted)) {
     planc_plan_free(other);
     /* What the policy says of what fits does not count what has room in storage. */
     return tell(*plan, "chosen as if there were no storage");

@@ -20,7 +20,7 @@
 #include "planner/memory/placement_sweep.h"
 #include "util/math.h"
 
-enum { VISITS_PER_ITEM = 4096, MAX_REPAIRS = 256 };
+enum { VISITS_PER_ITEM = 8192, MAX_REPAIRS = 256 };
 
 /* Sorts items by descending first, then second, then ascending item. */
 typedef struct sort_key {

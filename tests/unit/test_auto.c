@@ -491,6 +491,44 @@ START_TEST(the_heaviest_gaps_come_first) {
 }
 END_TEST
 
+/* Of the first segments what stays is copied in place of that where it may be, and nothing else changes. */
+START_TEST(of_the_first_segments_what_stays_is_copied) {
+  int32_t n_copied = 0, n_stays = 0;
+  for (uint64_t seed = 1; seed <= (uint64_t)graphs(); seed++) {
+    planc_graph *graph;
+    searched s;
+    ok(randgraph_make(seed, NULL, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    begin(&s, &problem, (pl_walk_room){INT64_C(1) << 40, PL_RECEIVES_LATE}, true);
+    pl_auto_segments *segments = &s.search.segments;
+    uint8_t *stays = calloc((size_t)s.gaps.n + 1, 1), *some = calloc((size_t)s.gaps.n + 1, 1);
+    int32_t n_cuts = pl_auto_segments_cut(segments, 1), all = 0;
+    pl_auto_segments_set(segments, 0, seed % 2 > 0, stays);
+    for (int32_t n = 1; n <= n_cuts + 1; n++) {
+      int32_t copied = 0;
+      pl_auto_segments_set(segments, n, seed % 2 > 0, some);
+      for (int32_t g = s.gaps.n_fed; g < s.gaps.n; g++) {
+        const pl_auto_gap *gap = &s.gaps.items[g];
+        copied += some[g] == PL_AUTO_COPIED;
+        if (some[g] == stays[g]) continue;
+        ck_assert(some[g] == PL_AUTO_COPIED && stays[g] == PL_AUTO_STAYS && gap->open[PL_AUTO_COPIED] && !gap->is_tail);
+        ck_assert_int_lt(segments->segment[segments->first[gap->buffer]], n);
+      }
+      ck_assert_int_ge(copied, all);
+      all = copied;
+    }
+    n_copied += all;
+    for (int32_t g = s.gaps.n_fed; g < s.gaps.n; g++) n_stays += stays[g] == PL_AUTO_STAYS;
+    free(stays);
+    free(some);
+    end(&s);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_copied, graphs() / 10);
+  ck_assert_int_gt(n_stays, n_copied);
+}
+END_TEST
+
 /* --- The order with early updates --------------------------------------------------------------------------------- */
 
 /* One of them writes what the other one uses. */
@@ -810,6 +848,7 @@ int main(void) {
   tcase_add_test(tests, what_is_forced_is_free_again);
   tcase_add_test(tests, what_is_fixed_in_between_does_not_change);
   tcase_add_test(tests, the_heaviest_gaps_come_first);
+  tcase_add_test(tests, of_the_first_segments_what_stays_is_copied);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);

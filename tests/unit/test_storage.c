@@ -167,6 +167,55 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
 }
 END_TEST
 
+/* NULL where there is none. */
+static planc_plan *plan_with(planc_problem problem, const planc_policy *policy, int64_t host, int64_t storage) {
+  planc_plan *plan = NULL;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = host;
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = storage;
+  planc_status status = planc_make_plan(&problem, policy, &plan);
+  ck_assert(!status || planc_status_code(status) == PLANC_INFEASIBLE);
+  planc_status_free(status);
+  return plan;
+}
+
+/* Whoever has a plan without storage has one with it that is no slower. */
+START_TEST(storage_makes_no_plan_slower) {
+  enum { GRAPHS = 40 };
+  static const char *const policies[] = {"priced", "naive"};
+  const planc_policy *policy = planc_policy_find(policies[_i]);
+  int32_t n_compared = 0, n_faster = 0, n_only = 0;
+  for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+    planc_graph *graph;
+    randgraph_options options = {.max_ops = 12, .max_elements = 1 << 16};
+    ok_in(randgraph_make(seed, &options, &graph), "graph");
+    planc_problem problem = {.job.graph = graph, .job.profile = profile, .job.batch = 4, .job.sub_batch = 4};
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40;
+    planc_plan *none = plan_with(problem, planc_policy_find("none"), -1, 0);
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] * 3 / 4;
+    planc_plan *whole = plan_with(problem, policy, -1, 0);
+    int64_t needs = whole ? whole->predicted.peak_bytes[PLANC_MEMORY_HOST] : 0;
+    for (int64_t percent = 20; needs > 0 && percent <= 120; percent += 20) {
+      planc_plan *without = plan_with(problem, policy, needs * percent / 100, 0);
+      planc_plan *with = plan_with(problem, policy, needs * percent / 100, INT64_C(1) << 40);
+      ck_assert(with || !without);
+      if (without && with) {
+        ck_assert_int_le(with->predicted.period_ns, without->predicted.period_ns);
+        n_faster += with->predicted.period_ns < without->predicted.period_ns;
+      }
+      n_compared += without != NULL;
+      n_only += with && !without;
+      planc_plan_free(without);
+      planc_plan_free(with);
+    }
+    planc_plan_free(none);
+    planc_plan_free(whole);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_compared, GRAPHS / 4);
+  ck_assert_int_gt(n_faster + n_only, 0);
+}
+END_TEST
+
 START_TEST(a_device_must_know_a_storage) {
   planc_graph *forward, *graph;
   planc_plan *plan;
@@ -315,6 +364,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_test(tests, what_the_host_has_no_room_for_is_stored);
   tcase_add_loop_test(tests, a_smaller_host_stores_more_and_is_not_faster, 0, (int)(sizeof rows / sizeof *rows));
+  tcase_add_loop_test(tests, storage_makes_no_plan_slower, 0, 2);
   tcase_add_test(tests, a_device_must_know_a_storage);
   tcase_add_test(tests, a_schedule_states_what_is_stored);
   suite_add_tcase(suite, tests);

@@ -10,7 +10,7 @@ What each policy takes within several budgets.
   auto               0.548 ms*       0.363 ms*       0.336 ms*
     500.00 KiB  auto 0.548 ms, +71.8 %; no plan in this order and such rounds is faster than 0.500 ms (+9.6 %)
     800.00 KiB  auto 0.363 ms, +14.1 %; no plan in this order and such rounds is faster than 0.323 ms (+12.7 %)
-      1.00 MiB  auto 0.336 ms, +5.4 %; no plan in this order and such rounds is faster than 0.320 ms (+5.1 %)
+      1.00 MiB  auto 0.336 ms, +5.3 %; no plan in this order and such rounds is faster than 0.320 ms (+5.0 %)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 100K --policies none,modnn
   lenet-digits, batch 64 on k40m
