@@ -486,7 +486,7 @@ static void keep_if_better(pl_auto_search *s, pl_auto_score *best);
  * of use only if nothing else fits. */
 static void start_in_segments(pl_auto_search *s, int64_t most_work) {
   enum { STEPS = 4, REACHES = 16 };
-  const int64_t all = pl_mul_saturate(2 * (STEPS + 1) * REACHES, pl_rehearsal_work(&s->rehearsal));
+  const int64_t all = pl_mul_saturate(INT64_C(2) * (STEPS + 1) * REACHES, pl_rehearsal_work(&s->rehearsal));
   const int32_t last_step = all <= most_work ? STEPS : 0;
   pl_auto_score best = s->score;
   if (last_step == 0 && pl_auto_fits(s->score)) return;
