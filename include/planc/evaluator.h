@@ -49,9 +49,10 @@ struct planc_evaluator {
   planc_status (*hold)(const planc_evaluator *evaluator, const planc_candidate *candidate);
   planc_status (*hold_to_host)(const planc_evaluator *evaluator, const planc_candidate *candidate);
   /* The addresses of the device that its plan would have, with those that it states: residencies[] by residency, 0 for
-   * what is away; workspaces[] by command, of execs. Both are the caller's. */
-  planc_status (*place)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
-                        int64_t *workspaces, int64_t *out_arena_bytes);
+   * what is away; workspaces[] by command, of execs. Both are the caller's. What has fewer than `least_bytes` is left
+   * out, as if it took no room. */
+  planc_status (*place)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t least_bytes,
+                        int64_t *residencies, int64_t *workspaces, int64_t *out_arena_bytes);
   /* How long its period takes by the simulator, whether it fits or not. */
   planc_status (*time)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
   /* Peaks and time at once, placed and lowered once. Where it fits on the device `visitor`, unless that is NULL, is

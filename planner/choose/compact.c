@@ -1,7 +1,10 @@
 /* Compaction (compact.h). Greedy placement gives every residency a place to be preferred, as if there were more room.
  * The commands are then stated again one after the other, over what lies where: what has no such place within the room,
  * or finds it taken, gets another one, and where there is none room is made by moves ahead of the command. What
- * persists goes back to where it began behind the last command. */
+ * persists goes back to where it began behind the last command.
+ *
+ * Where that finds no way, what is large gets places within the room, as if the rest took none, and keeps to them: what
+ * is small makes way for it. */
 #include "planner/choose/compact.h"
 
 #include <assert.h>
@@ -15,6 +18,7 @@ typedef struct compacting {
   const planc_schedule *from;
   planc_schedule *to;
   int64_t room;
+  int64_t large; /* what has so many bytes has the place that is preferred, if others in it can be moved */
   pl_arena arena;
   int64_t *preferred, *preferred_workspaces; /* addresses by residency and by command of `from` */
   pl_blocks blocks;                          /* owners are residencies of `from` */
@@ -33,23 +37,39 @@ typedef struct compacting {
 } compacting;
 
 static bool can_compact(const planc_candidate *candidate);
+static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
+                                   planc_candidate *candidate, bool *out_fits);
 static planc_status prepare(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate);
+static planc_status prefer_large(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                 bool *out_found);
 static planc_status compact(compacting *c, bool *out_fits);
 static void list_commands(compacting *c);
+static int64_t workspace_of(const compacting *c, int32_t command);
 static planc_status open_boundary(compacting *c, bool *out_fits);
 static planc_status state_command(compacting *c, bool *out_fits);
 static planc_status go_home(compacting *c, bool *out_fits);
 
 planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_candidate *candidate, bool *out_fits) {
+  static const int32_t of_room[] = {256, 64, 16}; /* parts of it that are large */
   *out_fits = false;
   if (!can_compact(candidate)) return NULL;
+  PLANC_TRY(try_compacting(evaluator, room, INT64_MAX, candidate, out_fits));
+  for (size_t k = 0; !*out_fits && k < sizeof of_room / sizeof *of_room; k++)
+    PLANC_TRY(try_compacting(evaluator, room, pl_max(room / of_room[k], PLANC_ALIGNMENT), candidate, out_fits));
+  return NULL;
+}
+
+static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
+                                   planc_candidate *candidate, bool *out_fits) {
   planc_schedule *before = candidate->schedule;
-  compacting c = {.from = before, .room = room / PLANC_ALIGNMENT * PLANC_ALIGNMENT};
+  compacting c = {.from = before, .room = room / PLANC_ALIGNMENT * PLANC_ALIGNMENT, .large = large};
+  bool found = true;
   planc_status status = prepare(&c, evaluator, candidate);
+  if (!status && large < INT64_MAX) status = prefer_large(&c, evaluator, candidate, &found);
   candidate->schedule = NULL;
   if (!status) status = planc_candidate_schedule(evaluator->problem, candidate);
   c.to = candidate->schedule;
-  if (!status) status = compact(&c, out_fits);
+  if (!status && found) status = compact(&c, out_fits);
   if (status || !*out_fits) {
     planc_schedule_free(candidate->schedule);
     candidate->schedule = before;
@@ -77,7 +97,7 @@ static planc_status prepare(compacting *c, const planc_evaluator *evaluator, con
   PLANC_TRY(PL_NEW(&c->arena, &c->preferred, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->preferred_workspaces, n_commands));
   in_any_room.room = 0;
-  PLANC_TRY(evaluator->place(evaluator, &in_any_room, c->preferred, c->preferred_workspaces, &top));
+  PLANC_TRY(evaluator->place(evaluator, &in_any_room, 0, c->preferred, c->preferred_workspaces, &top));
   PLANC_TRY(pl_blocks_make(&c->arena, n, c->room, &c->blocks));
   PLANC_TRY(PL_NEW(&c->arena, &c->address, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->residency, n));
@@ -100,6 +120,24 @@ static planc_status prepare(compacting *c, const planc_evaluator *evaluator, con
   return NULL;
 }
 
+/* False where there are no such places. */
+static planc_status prefer_large(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                 bool *out_found) {
+  const planc_schedule *s = c->from;
+  planc_candidate in_room = *candidate;
+  int64_t *residencies, *workspaces, top;
+  PLANC_TRY(PL_NEW(&c->arena, &residencies, planc_schedule_n_residencies(s)));
+  PLANC_TRY(PL_NEW(&c->arena, &workspaces, planc_schedule_n_commands(s)));
+  in_room.room = c->room;
+  PLANC_TRY(evaluator->place(evaluator, &in_room, c->large, residencies, workspaces, &top));
+  *out_found = top <= c->room;
+  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++)
+    if (c->bytes[r] >= c->large) c->preferred[r] = residencies[r];
+  for (int32_t k = 0; k < planc_schedule_n_commands(s); k++)
+    if (workspace_of(c, k) >= c->large) c->preferred_workspaces[k] = workspaces[k];
+  return NULL;
+}
+
 static void list_commands(compacting *c) {
   int32_t n = 0, n_commands = planc_schedule_n_commands(c->from);
   for (int32_t k = 0; k < n_commands; k++) {
@@ -111,6 +149,13 @@ static void list_commands(compacting *c) {
     c->in_order[n++] = command->residency;
   }
   c->opened[n_commands] = n;
+}
+
+/* 0 of what is no exec. */
+static int64_t workspace_of(const compacting *c, int32_t command) {
+  const planc_command *it = &planc_schedule_commands(c->from)[command];
+  if (it->kind != PLANC_CMD_EXEC) return 0;
+  return pl_align_up(planc_schedule_variant(c->from, it).workspace_bytes, PLANC_ALIGNMENT);
 }
 
 static planc_status compact(compacting *c, bool *out_fits) {
@@ -129,25 +174,31 @@ static planc_status find_place(compacting *c, int64_t preferred, int64_t bytes, 
 static planc_status move(compacting *c, int32_t residency, int64_t to);
 static void put(compacting *c, int32_t residency, int64_t address);
 
+static bool put_boundary(compacting *c, bool large);
+
 /* Nothing moves ahead of the first command: what persists has the place that is preferred, or any. */
 static planc_status open_boundary(compacting *c, bool *out_fits) {
   const planc_schedule *s = c->from;
-  for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++) {
+  *out_fits = put_boundary(c, true) && put_boundary(c, false);
+  for (int32_t r = 0; *out_fits && r < planc_schedule_n_boundary(s); r++) {
     const planc_residency *of = &planc_schedule_residencies(s)[r];
-    int64_t address = PLANC_BLANK;
-    if (!planc_schedule_is_away(s, r) && c->bytes[r] > 0) {
-      address = place_for(c, c->preferred[r], c->bytes[r], planc_schedule_n_commands(s));
-      *out_fits = address != PL_NO_ADDRESS;
-      if (!*out_fits) return NULL;
-      put(c, r, address);
-    } else if (!planc_schedule_is_away(s, r)) {
-      address = 0;
-    }
+    int64_t address = planc_schedule_is_away(s, r) ? PLANC_BLANK : c->address[r];
     PLANC_TRY(planc_schedule_boundary(c->to, of->buffer, of->memory, address, &c->residency[r]));
     c->first[r] = c->residency[r];
     c->n_open[of->buffer] += !planc_schedule_is_away(s, r);
   }
   return NULL;
+}
+
+/* Either what is large or what is not; false where not all finds a place. */
+static bool put_boundary(compacting *c, bool large) {
+  for (int32_t r = 0; r < planc_schedule_n_boundary(c->from); r++) {
+    if (c->bytes[r] == 0 || (c->bytes[r] >= c->large) != large) continue;
+    int64_t address = place_for(c, c->preferred[r], c->bytes[r], planc_schedule_n_commands(c->from));
+    if (address == PL_NO_ADDRESS) return false;
+    put(c, r, address);
+  }
+  return true;
 }
 
 static planc_status state_acquire(compacting *c, const planc_command *command, bool *out_fits);
@@ -190,7 +241,7 @@ static planc_status state_acquire(compacting *c, const planc_command *command, b
 }
 
 static planc_status state_exec(compacting *c, const planc_command *command, bool *out_fits) {
-  int64_t bytes = pl_align_up(planc_schedule_variant(c->from, command).workspace_bytes, PLANC_ALIGNMENT), address = 0;
+  int64_t bytes = workspace_of(c, c->command), address = 0;
   if (bytes > 0) {
     PLANC_TRY(find_place(c, c->preferred_workspaces[c->command], bytes, c->command + 1, &address));
     *out_fits = address != PL_NO_ADDRESS;
@@ -229,14 +280,16 @@ static planc_status state_copy(compacting *c, const planc_command *command) {
 
 /* --- Places ------------------------------------------------------------------------------------------------------- */
 
-static planc_status make_room(compacting *c, int64_t bytes, int64_t *out_address);
+static planc_status make_room(compacting *c, int64_t at, int64_t bytes, int64_t *out_address);
 static void fix_blocks(compacting *c, bool waits);
 
 /* Finds a place for what is opened ahead of the command and lives until command `end`; *out_address is
  * PL_NO_ADDRESS where there is none. */
 static planc_status find_place(compacting *c, int64_t preferred, int64_t bytes, int32_t end, int64_t *out_address) {
-  *out_address = place_for(c, preferred, bytes, end);
-  return *out_address == PL_NO_ADDRESS ? make_room(c, bytes, out_address) : NULL;
+  *out_address = PL_NO_ADDRESS;
+  if (bytes >= c->large) PLANC_TRY(make_room(c, preferred, bytes, out_address));
+  if (*out_address == PL_NO_ADDRESS) *out_address = place_for(c, preferred, bytes, end);
+  return *out_address == PL_NO_ADDRESS ? make_room(c, PL_NO_ADDRESS, bytes, out_address) : NULL;
 }
 
 /* How many bytes of what is opened later, while it lives, would be preferred where it lies. */
@@ -273,10 +326,14 @@ static int64_t place_for(const compacting *c, int64_t preferred, int64_t bytes, 
   return best;
 }
 
-static planc_status make_room(compacting *c, int64_t bytes, int64_t *out_address) {
+/* At an address, or wherever it takes least: PL_NO_ADDRESS. */
+static planc_status make_room(compacting *c, int64_t at, int64_t bytes, int64_t *out_address) {
   for (int waits = 0; waits <= 1 && (waits == 0 || *out_address == PL_NO_ADDRESS); waits++) {
     fix_blocks(c, waits);
-    *out_address = pl_blocks_clear(&c->blocks, bytes);
+    if (at == PL_NO_ADDRESS)
+      *out_address = pl_blocks_clear(&c->blocks, bytes);
+    else if (pl_blocks_clear_at(&c->blocks, at, bytes))
+      *out_address = at;
   }
   for (int32_t k = 0; *out_address != PL_NO_ADDRESS && k < c->blocks.n_moves; k++)
     PLANC_TRY(move(c, c->blocks.moves[k].owner, c->blocks.moves[k].to));

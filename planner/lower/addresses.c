@@ -32,7 +32,7 @@ static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, con
 static bool states_any(const planc_schedule *s);
 
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                        int64_t room, pl_addresses *out) {
+                                        int64_t room, int64_t least_bytes, pl_addresses *out) {
   const planc_virtual_memory *memory = planc_schedule_virtual_memory(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
@@ -44,6 +44,8 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   PLANC_TRY(PL_NEW(arena, &ends, n_commands));
   planc_schedule_workspace_ends(s, ends);
   PLANC_TRY(collect_device_items(s, ends, &device));
+  for (int32_t i = 0; i < device.n; i++)
+    if (device.items[i].bytes < least_bytes) device.items[i].bytes = 0;
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
   if (room > 0 && memory->chunk_bytes == 0 && !states_any(s))
     PLANC_TRY(place_in_room(arena, s, cache, room, &device, &out->arena_bytes));

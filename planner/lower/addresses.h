@@ -24,8 +24,9 @@ static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t memory)
 /* Fills all but `away`, which pl_slots_make does. Everything is allocated in `arena`. `cache` may know the placement,
  * or is NULL. `room` is the candidate's: the bytes that its policy counts with, or 0. Where no address is stated and
  * placement needs more than that, addresses within it are searched for; if none are found the arena is larger. INTERNAL
- * when addresses that the policy stated overlap or a boundary buffer does not come back to its place. */
+ * when addresses that the policy stated overlap or a boundary buffer does not come back to its place. What has fewer
+ * than `least_bytes` is left out, as if it took no room. */
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, planc_placement_cache *cache,
-                                        int64_t room, pl_addresses *out);
+                                        int64_t room, int64_t least_bytes, pl_addresses *out);
 
 #endif

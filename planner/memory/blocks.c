@@ -26,6 +26,9 @@ typedef struct clearing {
 static int32_t first_ending_above(const pl_blocks *blocks, int64_t address);
 static int64_t clear(clearing *c, int64_t bytes, int32_t depth);
 static int64_t slide_best(pl_blocks *blocks, int64_t bytes);
+static void sum_up(pl_blocks *blocks);
+static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth);
+static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck);
 
 planc_status pl_blocks_make(pl_arena *arena, int32_t most, int64_t room, pl_blocks *out) {
   *out = (pl_blocks){.room = room, .most = most};
@@ -66,6 +69,21 @@ int64_t pl_blocks_clear(pl_blocks *blocks, int64_t bytes) {
   if (free_bytes < bytes) return PL_NO_ADDRESS;
   int64_t address = clear(&c, bytes, 0);
   return address == PL_NO_ADDRESS ? slide_best(blocks, bytes) : address;
+}
+
+bool pl_blocks_clear_at(pl_blocks *blocks, int64_t address, int64_t bytes) {
+  clearing c = {.blocks = blocks, .starts[0] = address, .ends[0] = address + bytes};
+  const int32_t n_before = blocks->n;
+  pl_block stuck;
+  blocks->n_moves = 0;
+  sum_up(blocks);
+  if (cost_of(&c, address, bytes, 0) < 0) return false;
+  memcpy(blocks->spare, blocks->items, (size_t)n_before * sizeof *blocks->items);
+  if (empty_window(&c, 0, &stuck)) return true;
+  memcpy(blocks->items, blocks->spare, (size_t)n_before * sizeof *blocks->items);
+  blocks->n = n_before;
+  blocks->n_moves = 0;
+  return false;
 }
 
 /* The first block, by address, that ends above `address`, or how many there are. */
@@ -120,7 +138,6 @@ static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth) {
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
 
 static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth);
-static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck);
 static bool has_any_of(const clearing *c, int32_t depth, const pl_block *blocks, int32_t n);
 
 /* Clears a window beyond those of the levels above. */
@@ -145,8 +162,6 @@ static int64_t clear(clearing *c, int64_t bytes, int32_t depth) {
   return PL_NO_ADDRESS;
 }
 
-static void sum_up(pl_blocks *blocks);
-static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth);
 static int by_cost(const void *left, const void *right);
 
 /* Those that it costs least to empty first. */

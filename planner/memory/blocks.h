@@ -47,5 +47,7 @@ int64_t pl_blocks_tightest(const pl_blocks *blocks, int64_t bytes);
 /* Moves blocks so that `bytes` are free from the address that it gives, and says in `moves` which, in their order;
  * PL_NO_ADDRESS: it has found no way, and all is as it was. */
 int64_t pl_blocks_clear(pl_blocks *blocks, int64_t bytes);
+/* The same for `bytes` from an address on; whether it has found a way. */
+bool pl_blocks_clear_at(pl_blocks *blocks, int64_t address, int64_t bytes);
 
 #endif

@@ -106,6 +106,33 @@ START_TEST(room_is_made_by_moves_that_can_be_made) {
 }
 END_TEST
 
+START_TEST(room_is_made_at_an_address) {
+  enum { CASES = 3000 };
+  int32_t n_cleared = 0, n_moves = 0, n_failed = 0;
+  for (uint64_t seed = 0; seed < CASES; seed++) {
+    uint64_t state = seed;
+    pl_blocks blocks;
+    layout of;
+    fill(&state, &blocks, &of);
+    int64_t bytes = (rand_below(&state, 40) + 1) * UNIT, address = rand_below(&state, ROOM + 1) * UNIT;
+    bool was_free = are_free(&of, address, bytes), is_cleared = pl_blocks_clear_at(&blocks, address, bytes);
+    if (address + bytes > ROOM * UNIT) ck_assert(!is_cleared);
+    if (was_free) ck_assert(is_cleared && blocks.n_moves == 0);
+    if (!is_cleared) ck_assert_int_eq(blocks.n_moves, 0);
+    for (int32_t k = 0; k < blocks.n_moves; k++) carry_out(blocks.moves[k], &of);
+    if (is_cleared) ck_assert(are_free(&of, address, bytes));
+    assert_same(&blocks, &of);
+    n_cleared += is_cleared;
+    n_moves += blocks.n_moves;
+    n_failed += !is_cleared;
+    pl_arena_free(&arena);
+  }
+  ck_assert_int_gt(n_cleared, CASES / 4);
+  ck_assert_int_gt(n_moves, CASES / 4);
+  ck_assert_int_gt(n_failed, CASES / 20);
+}
+END_TEST
+
 /* Of two windows the one with less in its way, and what is in it goes to the tightest hole. */
 START_TEST(the_cheapest_moves) {
   const pl_block blocks[] = {{0, 2 * UNIT, 0, 2 * UNIT},         {4 * UNIT, 4 * UNIT, 1, 4 * UNIT},
@@ -161,6 +188,7 @@ int main(void) {
   Suite *suite = suite_create("blocks");
   TCase *tests = tcase_create("all");
   tcase_add_test(tests, room_is_made_by_moves_that_can_be_made);
+  tcase_add_test(tests, room_is_made_at_an_address);
   tcase_add_test(tests, the_cheapest_moves);
   tcase_add_test(tests, room_is_made_for_what_moves);
   tcase_add_test(tests, a_hole_wanders);

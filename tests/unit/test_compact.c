@@ -118,7 +118,7 @@ START_TEST(random_schedules_in_less_room) {
     randcase_free(&c);
     planc_graph_free(graph);
   }
-  ck_assert_int_gt(t.moved, 50);
+  ck_assert_int_gt(t.moved, 150); /* half as many where what is large keeps no places */
   ck_assert_int_gt(t.impossible, 10);
   ck_assert_int_gt(t.beside, 5);
 }
