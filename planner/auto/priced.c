@@ -21,19 +21,34 @@
  * one, takes about a second for a thousand ops. What plans come to with these is in tests/bench/results/bound.txt and
  * growth.txt: whoever changes one runs tests/bench/bench_bound.py and bench_growth.py again. */
 static const pl_priced_work works[] = {
-    {.start = 40000000, .changes = 4000000, .of_candidate = 40, .bound = 500000, .most_values = 200},
-    {.start = 400000000, .changes = 40000000, .of_candidate = 400, .bound = 500000, .most_values = 200},
-    {.start = 400000000, .changes = 400000000, .of_candidate = 4000, .bound = 15000000, .most_values = 8000},
-    {.start = 400000000, .changes = 4000000000, .of_candidate = 40000, .bound = 15000000, .most_values = 8000}};
+    {.start = 40000000, .changes = 4000000, .of_candidate = 40, .bound = 500000, .most_values = 200, .enough = 400},
+    {.start = 400000000,
+     .changes = 40000000,
+     .of_candidate = 400,
+     .bound = 500000,
+     .most_values = 200,
+     .repeats = true,
+     .enough = 400},
+    {.start = 400000000,
+     .changes = 400000000,
+     .of_candidate = 4000,
+     .bound = 15000000,
+     .most_values = 8000,
+     .enough = 4000},
+    {.start = 400000000,
+     .changes = 4000000000,
+     .of_candidate = 40000,
+     .bound = 15000000,
+     .most_values = 8000,
+     .enough = 4000}};
 /* Of a short search beside one of an effort: as many changes as with the least, but hardly a look where to begin. */
 static const pl_priced_work short_work = {
-    .start = 2000000, .changes = 4000000, .of_candidate = 40, .bound = 200000, .most_values = 200};
+    .start = 2000000, .changes = 4000000, .of_candidate = 40, .bound = 200000, .most_values = 200, .enough = 400};
 /* By effort: searches in which ways are fixed (pl_priced_search_fixed), each with the least effort's work. */
 static const int32_t n_fixed[] = {0, 0, 40, 400};
 
 /* How far the best is from the bound: one part in so many of its time, or more, is beyond it. */
 enum {
-  VERY_FAR = 6,    /* 1.20 times the bound: memory is short nearly everywhere */
   FAR = 10,        /* 1.11 times the bound: short searches may find what is faster */
   WORTH_FIXED = 20 /* 1.05 times the bound: with more effort, searches with ways fixed may find what is faster */
 };
@@ -47,7 +62,6 @@ static planc_status find_in_orders(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
 static planc_status find(pl_priced *p, const pl_priced_work *work, bool tails);
 static planc_status set_up(pl_priced *p);
-static int64_t least_of(const pl_priced *p);
 static bool is_pointless(const pl_priced *p);
 static planc_status finish(pl_priced *p);
 static planc_status explain(pl_priced *p);
@@ -58,7 +72,6 @@ planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate 
   pl_priced p = {.problem = *evaluator->problem,
                  .evaluator = &own,
                  .watch = evaluator->problem->terms.watch,
-                 .n_times = 1,
                  .best = {.ns = INT64_MAX},
                  .bounds = {{.ns = INT64_MAX}, {.ns = INT64_MAX}}};
   p.problem.terms.watch = NULL;
@@ -135,7 +148,7 @@ static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
 
 /* More than one part in so many of the best time is beyond what no plan is faster than. */
 static bool is_farther(const pl_priced *p, int32_t parts) {
-  return p->best.ns - p->best.ns / parts > least_of(p);
+  return pl_priced_is_beyond(p, p->best.ns, parts);
 }
 
 /* Data may go as far as storage. */
@@ -152,29 +165,18 @@ static bool may_find(const pl_priced *p) {
   return p->has_room && !is_pointless(p) && pl_goes_on(p->watch);
 }
 
-static planc_status find_repeatedly(pl_priced *p, int32_t effort);
-
 /* Where what is found is far from what no plan is faster than, or data go as far as storage, short searches may find
  * what is faster, as they look coarser: with all of the memory, with less, and without tails. Where it is very far
- * memory is short nearly everywhere, and only a whole search finds what is faster. */
+ * they find nothing that is. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
   PLANC_TRY(find(p, &works[effort], WITH_TAILS));
   if (!may_find(p)) return NULL;
   if (p->best.ns == INT64_MAX) return find_anything(p, effort);
   if (effort == 0 || !is_far(p)) return NULL;
-  if (is_farther(p, VERY_FAR) && !stores(p)) return find_repeatedly(p, effort);
+  if (is_farther(p, PL_PRICED_VERY_FAR) && !stores(p)) return NULL;
   PLANC_TRY(find(p, &short_work, WITHOUT_TAILS));
   PLANC_TRY(find_in_less(p));
   return pl_goes_on(p->watch) ? find(p, &short_work, WITH_TAILS) : NULL;
-}
-
-/* What is found differs much by chance: so the first changes are made several times. */
-static planc_status find_repeatedly(pl_priced *p, int32_t effort) {
-  enum { TIMES = 4 };
-  p->n_times = TIMES;
-  planc_status status = find(p, &works[effort], WITH_TAILS);
-  p->n_times = 1;
-  return status;
 }
 
 /* What fits with less effort fits with more. */
@@ -244,15 +246,10 @@ static planc_status find(pl_priced *p, const pl_priced_work *work, bool tails) {
   return status;
 }
 
-/* No plan is faster, in whatever order was looked at. */
-static int64_t least_of(const pl_priced *p) {
-  return pl_min(p->bounds[false].ns, p->bounds[true].ns);
-}
-
 /* No search is begun for what no plan can be. */
 static bool is_pointless(const pl_priced *p) {
   int64_t beat_ns = p->evaluator->problem->terms.beat_ns;
-  return p->has_room && beat_ns > 0 && least_of(p) >= beat_ns;
+  return p->has_room && beat_ns > 0 && pl_priced_least_ns(p) >= beat_ns;
 }
 
 static int64_t values_for(const pl_priced *p, const pl_bound_model *model) {
@@ -277,6 +274,7 @@ static planc_status set_up(pl_priced *p) {
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, p->tails, &p->arena, &p->gaps));
   PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
+  PLANC_TRY(PL_NEW(&p->arena, &p->begun, p->gaps.n));
   p->search.watch = p->watch;
   p->search.shares = p->bounds[p->early].shares;
   return NULL;
@@ -354,8 +352,8 @@ static planc_status explain_moves(pl_priced *p) {
 static planc_status state_least_or_refuse(pl_priced *p) {
   if (p->has_room && is_pointless(p))
     return planc_error(PLANC_INFEASIBLE,
-                       "no plan takes less than %" PRId64 " ns, but less than %" PRId64 " is asked for", least_of(p),
-                       p->evaluator->problem->terms.beat_ns);
+                       "no plan takes less than %" PRId64 " ns, but less than %" PRId64 " is asked for",
+                       pl_priced_least_ns(p), p->evaluator->problem->terms.beat_ns);
   pl_priced_choice choice = {.early = p->early};
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));
   PLANC_TRY(pl_priced_make(p->evaluator->problem, &choice, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE},

@@ -2,6 +2,8 @@
  * room, as addresses want it. */
 #include "planner/auto/priced_search.h"
 
+#include <string.h>
+
 #include "planner/base/code.h"
 #include "planner/base/goes_on.h"
 #include "planner/base/if_fits.h"
@@ -13,10 +15,11 @@
 /* How often the search goes on in less or more room behind its first changes, and with how many. */
 enum {
   TIMES = 12,
-  LONGER = 3,   /* while nothing fits, so many times as often */
-  LATER = 8,    /* one in so many of the first changes is made again each time */
-  FEW = 1000,   /* with fewer first changes, as for large graphs, where a search begins matters most: */
-  FEW_TIMES = 4 /* each time it begins anew, which takes long, so that it does less often */
+  LONGER = 3,    /* while nothing fits, so many times as often, */
+  MOST_IDLE = 5, /* and no more once so many in turn have found nothing that is faster */
+  LATER = 8,     /* one in so many of the first changes is made again each time */
+  FEW = 1000,    /* with fewer first changes, as for large graphs, where a search begins matters most: */
+  FEW_TIMES = 4  /* each time it begins anew, which takes long, so that it does less often */
 };
 /* A change may lose at first that part of the ideal time (pl_auto_search_improve); less where a search goes on from
  * what it has found, so that it does not go far from there. */
@@ -28,6 +31,14 @@ enum {
 };
 /* Where much runs again a rehearsal takes many times its work: a search ends with so many steps of its work as well. */
 enum { MOST_STEPS = 12 };
+
+int64_t pl_priced_least_ns(const pl_priced *p) {
+  return pl_min(p->bounds[false].ns, p->bounds[true].ns);
+}
+
+bool pl_priced_is_beyond(const pl_priced *p, int64_t ns, int32_t parts) {
+  return ns - ns / parts > pl_priced_least_ns(p);
+}
 
 static planc_status search_rooms(pl_priced *p, int64_t n_changes);
 static planc_status try_found(pl_priced *p, bool *out_holds);
@@ -63,6 +74,9 @@ typedef struct room_step {
   int32_t missed;   /* how often in turn nothing has been found */
 } room_step;
 
+static void make_first_changes(pl_priced *p, int64_t n_changes);
+static bool may_be_faster(const pl_priced *p);
+static bool is_enough(const pl_priced *p, int64_t least_ns);
 static void step_room(room_step *room, bool found, bool holds);
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
@@ -75,15 +89,16 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
   room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
   bool found = false, has_found = false;
-  int64_t held_ns = INT64_MAX; /* as the search has it, of the last that has held in all of the room */
+  int64_t held_ns = INT64_MAX;  /* as the search has it, of the last that has held in all of the room */
+  int64_t least_ns = INT64_MAX; /* of all that it has had */
+  int32_t idle = 0;             /* rounds since one has found what is faster */
   tell_done(p, 0);
-  const int64_t n_forced = n_changes / FORCED / FORCED_CHANGES;
-  const int64_t n_first = n_forced > 0 ? n_changes - n_changes / FORCED : n_changes;
-  pl_auto_search_improve_often(s, p->n_times, p->n_times > 1 ? n_first / 2 : n_first, FIRST_PART);
-  pl_auto_search_force(s, n_forced, FORCED_CHANGES, FORCED_PART);
+  make_first_changes(p, n_changes);
+  if (pl_auto_search_found(s) && !may_be_faster(p)) return NULL;
   for (int32_t k = 0; k < times || (p->best.ns == INT64_MAX && k < LONGER * times); k++) {
     bool holds = false;
-    if (p->best.ns < INT64_MAX && first_will_do) break;
+    const int64_t before_ns = p->best.ns;
+    if (p->best.ns < INT64_MAX && (first_will_do || idle == MOST_IDLE)) break;
     if (k > 0) {
       pl_auto_search_without(s, pl_min(room.lacking, p->room));
       if (begins_anew || !has_found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
@@ -91,16 +106,49 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     }
     found = pl_auto_search_found(s);
     has_found |= found;
-    if (found) PLANC_TRY(try_found(p, &holds));
+    const bool is_tried = found && may_be_faster(p);
+    if (is_tried) PLANC_TRY(try_found(p, &holds));
+    if (found) least_ns = pl_min(least_ns, s->best_score.ns);
+    idle = p->best.ns < before_ns ? 0 : idle + 1;
     tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
     bool holds_in_all = holds && room.lacking == 0;
     bool is_no_faster = holds_in_all && s->best_score.ns >= held_ns;
-    if (is_no_faster || !pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
+    if (is_no_faster || (holds && is_enough(p, least_ns))) break;
+    if (!pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
     if (holds_in_all) held_ns = s->best_score.ns;
     if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
-    step_room(&room, found, holds);
+    step_room(&room, found, holds || !is_tried);
   }
   return NULL;
+}
+
+/* Where what they find is very far from what no plan is faster than, memory is short nearly everywhere, and what is
+ * found differs much by chance: so they are made several times. */
+static void make_first_changes(pl_priced *p, int64_t n_changes) {
+  enum { AGAIN = 4 };
+  pl_auto_search *s = &p->search;
+  const int64_t n_forced = n_changes / FORCED / FORCED_CHANGES;
+  const int64_t n_first = n_forced > 0 ? n_changes - n_changes / FORCED : n_changes;
+  memcpy(p->begun, s->ways, (size_t)p->gaps.n);
+  pl_auto_search_improve_often(s, 1, n_first, FIRST_PART);
+  if (p->work->repeats && pl_priced_is_beyond(p, s->best_score.ns, PL_PRICED_VERY_FAR)) {
+    memcpy(s->ways, p->begun, (size_t)p->gaps.n);
+    pl_auto_search_improve_often(s, AGAIN, n_first / 2, FIRST_PART);
+  }
+  pl_auto_search_force(s, n_forced, FORCED_CHANGES, FORCED_PART);
+}
+
+/* What the search has found, by its own time of it, which a plan may be a little faster than. */
+static bool may_be_faster(const pl_priced *p) {
+  enum { LITTLE = 50 };
+  const int64_t found_ns = p->search.best_score.ns;
+  return found_ns - found_ns / LITTLE < p->best.ns;
+}
+
+/* Near what the search has had at best, and what no plan is faster than: more rounds find hardly more. */
+static bool is_enough(const pl_priced *p, int64_t least_ns) {
+  enum { LITTLE = 50 };
+  return p->best.ns - p->best.ns / p->work->enough <= least_ns && !pl_priced_is_beyond(p, p->best.ns, LITTLE);
 }
 
 /* The search is to be without more where what it has found does not hold, and without less where that holds or nothing
@@ -131,27 +179,26 @@ planc_status pl_priced_make(const planc_problem *problem, const void *choice, pl
 }
 
 static planc_status state_found(pl_priced *p, pl_priced_best *out);
-static planc_status judge(const pl_priced *p, pl_priced_best *next, bool *out_has_places);
+static planc_status judge(const pl_priced *p, pl_priced_best *next);
 static planc_status compact(const pl_priced *p, planc_candidate *candidate, planc_taken *taken);
 
 /* States what the search has found, or else has least beyond the room, and keeps it if it is the fastest that fits. It
- * holds if it is that, has places and takes little more time than the search has it, or hardly more whatever it is: ops
- * may wait for the places that they are given. */
+ * holds if it is that and takes little more time than the search has it, or hardly more whatever it is: ops may wait
+ * for the places that they are given. */
 static planc_status try_found(pl_priced *p, bool *out_holds) {
   enum { LITTLE = 50, HARDLY = 200 }; /* parts of that time */
   const int64_t found_ns = p->search.best_score.ns;
   pl_priced_best next = {.budget = p->problem.terms.budgets[PLANC_MEMORY_DEVICE], .ns = INT64_MAX};
-  bool has_places = false;
   planc_status status = state_found(p, &next);
   p->n_simulated++;
-  if (!status) status = judge(p, &next, &has_places);
+  if (!status) status = judge(p, &next);
   bool is_best = !status && next.ns < p->best.ns;
   bool is_little = next.ns <= pl_add_saturate(found_ns, found_ns / LITTLE);
   bool is_hardly = next.ns < INT64_MAX && next.ns <= pl_add_saturate(found_ns, found_ns / HARDLY);
   pl_priced_best slower = is_best ? p->best : next;
   if (is_best) p->best = next;
   pl_priced_best_free(&slower);
-  *out_holds = (is_best && has_places && is_little) || is_hardly;
+  *out_holds = (is_best && is_little) || is_hardly;
   return status;
 }
 
@@ -171,17 +218,16 @@ static planc_status state_found(pl_priced *p, pl_priced_best *out) {
   return pl_priced_make(p->evaluator->problem, choice, out->room, &out->candidate);
 }
 
-/* Places and simulates it, with moves where it has no places without, unless it would have to be much faster than the
- * search has it: finding moves takes long. The time stays INT64_MAX where it does not fit. */
-static planc_status judge(const pl_priced *p, pl_priced_best *next, bool *out_has_places) {
-  enum { MUCH = 10 };
+/* Places and simulates it, with moves where it has no places without, unless it can be hardly faster so: finding moves
+ * takes long. The time stays INT64_MAX where it does not fit. */
+static planc_status judge(const pl_priced *p, pl_priced_best *next) {
+  enum { HARDLY = 100 };
   const planc_evaluator *evaluator = p->evaluator;
-  const int64_t found_ns = p->search.best_score.ns;
   planc_taken taken = {.fits = false};
   bool fits_host = true;
   PLANC_TRY(evaluator->simulate(evaluator, &next->candidate, NULL, NULL, &taken));
-  *out_has_places = taken.fits;
-  if (!taken.fits && found_ns - found_ns / MUCH < p->best.ns) PLANC_TRY(compact(p, &next->candidate, &taken));
+  if (!taken.fits && p->search.best_score.ns < p->best.ns - p->best.ns / HARDLY)
+    PLANC_TRY(compact(p, &next->candidate, &taken));
   if (taken.fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, &next->candidate), &fits_host));
   if (taken.fits && fits_host && planc_is_within(&evaluator->problem->terms, taken.peak_bytes))
     next->ns = taken.period_ns;

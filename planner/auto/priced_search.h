@@ -12,6 +12,8 @@ typedef struct pl_priced_work {
   int64_t of_candidate; /* and most such changes for each gap that is worth one */
   int64_t bound;        /* work of the ascent that finds the first prices, */
   int64_t most_values;  /* and most values of it */
+  bool repeats;         /* whether the first changes may be made several times */
+  int64_t enough;       /* a search ends where at most one part in so many of the time is likely to be won still */
 } pl_priced_work;
 
 /* What is stated. */
@@ -50,8 +52,7 @@ typedef struct pl_priced {
   pl_walk walk;        /* of it */
   const pl_priced_work *work;
   bool tails;      /* whether tails (auto_gaps.h) may stay */
-  int32_t n_times; /* how often the first changes are made, with other random numbers; if more than once, half as many
-                      each time */
+  uint8_t *begun;  /* by gap: the ways that the search began with */
   int32_t n_fixed; /* searches with a way fixed that follow one */
   int64_t room;
   bool has_room; /* for every op alone */
@@ -64,6 +65,11 @@ typedef struct pl_priced {
   pl_priced_bound bounds[PL_PRICED_ORDERS]; /* by order: [early] is of the present one */
 } pl_priced;
 
+/* No plan is faster, in whatever order was looked at. */
+int64_t pl_priced_least_ns(const pl_priced *p);
+/* Whether more than one part in so many of a time is beyond that. */
+bool pl_priced_is_beyond(const pl_priced *p, int64_t ns, int32_t parts);
+enum { PL_PRICED_VERY_FAR = 6 }; /* 1.20 times that: memory is short nearly everywhere */
 /* Starts a walk over the job's rounds in its order, or with updates as early as can be. */
 planc_status pl_priced_start_walk(pl_walk *walk, const planc_problem *problem, bool early, pl_walk_room room,
                                   planc_candidate *out);

@@ -205,18 +205,20 @@ static planc_status collect_movable(pl_arena *arena, const device_items *device,
                                     item_part *out);
 static planc_status search_places(item_part *part, int64_t room, int64_t *out_top);
 
-/* What lies below `base` stays there; the others are placed by repairs, or else by search. Where not all find a place
- * within the room they keep the addresses that they have. */
+/* What lies below `base` stays there; the others are placed by repairs, or else, if these come near the room, by
+ * search. Where not all find a place within the room they keep the addresses that they have. */
 static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
                                  int64_t *out_bytes) {
   enum { SMALL = 4096 }; /* part of the room that a small item is less than: with 1024 they often find no place */
+  enum { NEAR = 8 };     /* part of the room that repairs may miss it by: none was found by search beyond */
   const int64_t above = (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   item_part part;
   bool is_placed;
-  int64_t top;
+  int64_t top, least;
   if (base >= room) return NULL;
   PLANC_TRY(collect_movable(arena, device, pl_max(room / SMALL, 1), base, &part));
-  PLANC_TRY(pl_place_by_repairs(part.items, part.n, part.n_large, above, &is_placed));
+  PLANC_TRY(pl_place_by_repairs(part.items, part.n, part.n_large, above, &is_placed, &least));
+  if (!is_placed && least - above > above / NEAR) return NULL;
   if (is_placed)
     PLANC_TRY(pl_place(part.items, part.n, &top, NULL));
   else
@@ -249,7 +251,7 @@ static planc_status search_places(item_part *part, int64_t room, int64_t *out_to
 
 /* It ends undecided after so many visits. */
 static planc_status search_large(item_part *part, int64_t room, bool *out_placed) {
-  enum { VISITS_PER_ITEM = 20000, MOST_VISITS = 20000000 };
+  enum { VISITS_PER_ITEM = 20000, MOST_VISITS = 12000000 };
   int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * part->n, MOST_VISITS);
   pl_verdict verdict;
   if (part->n_large == 0) return NULL;

@@ -5,7 +5,6 @@
 #include "planner/memory/blocks.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/math.h"
@@ -138,22 +137,24 @@ static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth) {
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
 
 static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth);
-static bool has_any_of(const clearing *c, int32_t depth, const pl_block *blocks, int32_t n);
+static const pl_window *next_window(const pl_window *windows, int32_t n, const pl_window *last);
+static bool has_any_of(pl_window window, int64_t bytes, const pl_block *blocks, int32_t n);
 
 /* Clears a window beyond those of the levels above. */
 static int64_t clear(clearing *c, int64_t bytes, int32_t depth) {
   pl_blocks *blocks = c->blocks;
-  const pl_window *windows = &blocks->windows[(int64_t)depth * (2 * (int64_t)blocks->most + 1)];
+  pl_window *windows = &blocks->windows[(int64_t)depth * (2 * (int64_t)blocks->most + 1)];
+  const pl_window *window = NULL;
   pl_block *before = &blocks->spare[(int64_t)depth * blocks->most];
   int32_t n_before = blocks->n, n_moves = blocks->n_moves, n = list_windows(c, bytes, depth);
   pl_block stuck[TRIES];
   int32_t n_stuck = 0;
   memcpy(before, blocks->items, (size_t)n_before * sizeof *before);
-  for (int32_t k = 0; k < n && n_stuck < TRIES; k++) {
-    c->starts[depth] = windows[k].address;
-    c->ends[depth] = windows[k].address + bytes;
-    if (has_any_of(c, depth, stuck, n_stuck)) continue;
-    if (empty_window(c, depth, &stuck[n_stuck])) return windows[k].address;
+  while (n_stuck < TRIES && (window = next_window(windows, n, window))) {
+    if (has_any_of(*window, bytes, stuck, n_stuck)) continue;
+    c->starts[depth] = window->address;
+    c->ends[depth] = window->address + bytes;
+    if (empty_window(c, depth, &stuck[n_stuck])) return window->address;
     memcpy(blocks->items, before, (size_t)n_before * sizeof *before);
     blocks->n = n_before;
     blocks->n_moves = n_moves;
@@ -162,43 +163,60 @@ static int64_t clear(clearing *c, int64_t bytes, int32_t depth) {
   return PL_NO_ADDRESS;
 }
 
-static int by_cost(const void *left, const void *right);
+static bool is_cheaper(const pl_window *a, const pl_window *b) {
+  return a->cost != b->cost ? a->cost < b->cost : a->address < b->address;
+}
 
-/* Those that it costs least to empty first. */
+/* Few are tried, so that they are not sorted: the cheapest, or that behind the last one; NULL: there is none. */
+static const pl_window *next_window(const pl_window *windows, int32_t n, const pl_window *last) {
+  const pl_window *next = NULL;
+  for (const pl_window *w = windows; w < windows + n; w++)
+    if ((!next || is_cheaper(w, next)) && (!last || is_cheaper(last, w))) next = w;
+  return next;
+}
+
+static int64_t cost_between(const clearing *c, int64_t address, int64_t bytes, int32_t depth, int32_t first,
+                            int32_t end);
+
+/* Those that begin where a block ends, or that end where one begins: so only their other ends are looked for. */
 static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth) {
   pl_blocks *blocks = c->blocks;
   pl_window *windows = &blocks->windows[(int64_t)depth * (2 * (int64_t)blocks->most + 1)];
-  int32_t n = 0;
+  int32_t n = 0, first = 0, end = 0;
   sum_up(blocks);
-  for (int32_t k = 0; k <= 2 * blocks->n; k++) {
-    const pl_block *beside = &blocks->items[k / 2];
-    int64_t address = k == 2 * blocks->n ? 0 : k % 2 ? beside->address + beside->bytes : beside->address - bytes;
-    int64_t cost = cost_of(c, address, bytes, depth);
-    if (cost >= 0) windows[n++] = (pl_window){address, cost};
+  for (int32_t k = -1; k < blocks->n; k++) {
+    int64_t start = k < 0 ? 0 : blocks->items[k].address, top = k < 0 ? 0 : start + blocks->items[k].bytes;
+    while (end < blocks->n && blocks->items[end].address < top + bytes) end++;
+    windows[n] = (pl_window){top, cost_between(c, top, bytes, depth, k + 1, end)};
+    n += windows[n].cost >= 0;
+    if (start < bytes) continue;
+    while (blocks->items[first].address + blocks->items[first].bytes <= start - bytes) first++;
+    windows[n] = (pl_window){start - bytes, cost_between(c, start - bytes, bytes, depth, first, k)};
+    n += windows[n].cost >= 0;
   }
-  if (n > 0) qsort(windows, (size_t)n, sizeof *windows, by_cost);
   return n;
 }
 
-static int by_cost(const void *left, const void *right) {
-  const pl_window *a = left, *b = right;
-  if (a->cost != b->cost) return a->cost < b->cost ? -1 : 1;
-  return (a->address > b->address) - (a->address < b->address);
+/* What it costs to empty a window; -1: a block in it is fixed, or a level above has something of it. */
+static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth) {
+  const pl_blocks *blocks = c->blocks;
+  int32_t first = first_ending_above(blocks, address), end = first_ending_above(blocks, address + bytes);
+  if (end < blocks->n && blocks->items[end].address < address + bytes) end++;
+  return cost_between(c, address, bytes, depth, first, end);
 }
 
-/* What it costs to empty a window, by the sums of costs and of fixed blocks up to each block; -1: a block in it is
- * fixed, or a level above has something of it. */
-static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth) {
+/* The same where it is known that blocks from `first` to the one before `end` are in it. */
+static int64_t cost_between(const clearing *c, int64_t address, int64_t bytes, int32_t depth, int32_t first,
+                            int32_t end) {
   const pl_blocks *blocks = c->blocks;
   if (address < 0 || address > blocks->room - bytes) return -1;
   for (int32_t d = 0; d < depth; d++)
     if (address < c->ends[d] && address + bytes > c->starts[d]) return -1;
-  int32_t first = first_ending_above(blocks, address), end = first_ending_above(blocks, address + bytes);
-  if (end < blocks->n && blocks->items[end].address < address + bytes) end++;
   if (blocks->fixed_before[end] > blocks->fixed_before[first]) return -1;
   return blocks->cost_before[end] - blocks->cost_before[first];
 }
 
+/* Sums of costs and of fixed blocks up to each block. */
 static void sum_up(pl_blocks *blocks) {
   for (int32_t k = 0; k < blocks->n; k++) {
     int64_t cost = blocks->items[k].cost;
@@ -220,9 +238,9 @@ static pl_block *next_in_the_way(const clearing *c, int32_t depth) {
 }
 
 /* Where a block has no place to go, a window that it is in as well would fail like this one. */
-static bool has_any_of(const clearing *c, int32_t depth, const pl_block *blocks, int32_t n) {
+static bool has_any_of(pl_window window, int64_t bytes, const pl_block *blocks, int32_t n) {
   for (int32_t k = 0; k < n; k++)
-    if (blocks[k].address < c->ends[depth] && blocks[k].address + blocks[k].bytes > c->starts[depth]) return true;
+    if (blocks[k].address < window.address + bytes && blocks[k].address + blocks[k].bytes > window.address) return true;
   return false;
 }
 

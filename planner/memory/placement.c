@@ -143,42 +143,48 @@ planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *o
 static void repair(placement *p, int32_t n_packed);
 
 /* Each order has a few repairs: where it finds places it mostly does so soon, and if not another one may. */
-planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed) {
+planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed,
+                                 int64_t *out_least) {
   static const order_rule rules[] = {BY_LIFETIME, BY_END, BY_AREA, BY_START};
   placement p = {.unit = PLANC_ALIGNMENT};
   int32_t n_all = 0, n_first = 0;
+  int64_t least = INT64_MAX;
   *out_placed = false;
-  if (n > PL_MOST_PACKED) return NULL;
   planc_status status = prepare(&p, items, n);
   assert(status || p.n_order == p.n); /* none is stated */
   if (!status) status = pack_stated(&p);
-  if (!status && p.bound <= room) n_all = p.n;
+  if (!status && p.bound <= room && n <= PL_MOST_PACKED) n_all = p.n;
   while (n_first < n_all && p.source[n_first] < n_large) n_first++;
   p.enough = room;
-  *out_placed = !status && p.bound <= room && n_all == 0;
+  *out_placed = !status && p.bound <= room && p.n == 0;
   for (size_t k = 0; k < sizeof rules / sizeof *rules && n_all > 0 && !*out_placed; k++) {
     for (int32_t i = 0; i < n_all; i++) p.order[i] = i;
     p.n_order = n_first;
     order_by(&p, rules[k]);
     repair(&p, n_first);
+    least = pl_min(least, p.best_top);
     if (is_enough(&p)) repair(&p, n_all);
     *out_placed = is_enough(&p);
     if (n_first == 0) break; /* the others come in their own order, whatever the rule */
   }
+  *out_least = least < INT64_MAX ? least : p.bound;
   for (int32_t i = 0; *out_placed && i < n; i++) items[i].address = 0;
   for (int32_t k = 0; *out_placed && k < n_all; k++) items[p.source[k]].address = p.best[k];
   pl_arena_free(&p.arena);
   return status;
 }
 
-/* Packs so many of the items, in the order as it stands, until they end within what is enough. */
+/* Packs so many of the items, in the order as it stands, until they end within what is enough, or have not come near
+ * that soon. */
 static void repair(placement *p, int32_t n_packed) {
-  enum { REPAIRS = 25 };
+  enum { REPAIRS = 25, SOON = 4, NEAR = 6, MOST_VISITS = 10000000 };
   p->n = p->n_order = n_packed;
   p->best_top = INT64_MAX;
   p->visits = 0;
-  for (int32_t k = 0; k <= REPAIRS && try_packing(p, false, false) && !is_enough(p) && repair_order(p); k++)
-    ;
+  for (int32_t k = 0; k <= REPAIRS && p->visits < MOST_VISITS; k++) {
+    if (!try_packing(p, false, false) || is_enough(p) || !repair_order(p)) break;
+    if (k >= SOON && p->best_top - p->enough > p->enough / NEAR) break;
+  }
 }
 
 /* --- Keeping the best --------------------------------------------------------------------------------------------- */

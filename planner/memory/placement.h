@@ -45,8 +45,10 @@ planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *o
 /* Places items of which no address is stated within `room`, or leaves them as they are: packs them by several rules,
  * and those that end above it first the next time, over and over; the first `n_large` alone until these are within it,
  * and then the others behind them, as they come. That finds places for hundreds of items where other orders of packing
- * find none and a complete search (placement_search.h) would take too long; it proves nothing where it finds none. */
-planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed);
+ * find none and a complete search (placement_search.h) would take too long; it proves nothing where it finds none.
+ * *out_least is the lowest end that the large ones have come to, or what lives at a time if none were packed. */
+planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed,
+                                 int64_t *out_least);
 
 /* The bytes that live at each of positions 0, ..., horizon, in `arena`; no span ends behind these. */
 planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out);

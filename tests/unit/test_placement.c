@@ -234,9 +234,11 @@ START_TEST(repairs_place_within_a_room) {
     memcpy(given, items, sizeof given);
     memcpy(greedy, items, sizeof greedy);
     int64_t bound = lower_bound(items, n), top = place(greedy, n);
-    int64_t room = bound + bound * draw(8) / 100;
-    ok(pl_place_by_repairs(items, n, n_large, room, &is_placed));
+    int64_t room = bound + bound * draw(8) / 100, least;
+    ok(pl_place_by_repairs(items, n, n_large, room, &is_placed, &least));
+    ck_assert_int_ge(least, lower_bound(items, n_large));
     if (is_placed) {
+      ck_assert_int_le(least, room);
       int64_t highest = highest_end(items, n);
       assert_valid(items, n, highest);
       ck_assert_int_le(highest, room);
@@ -246,8 +248,9 @@ START_TEST(repairs_place_within_a_room) {
     n_placed += is_placed;
     n_below += is_placed && top > room;
     memcpy(items, given, sizeof items);
-    ok(pl_place_by_repairs(items, n, n_large, bound - PLANC_ALIGNMENT, &is_placed));
+    ok(pl_place_by_repairs(items, n, n_large, bound - PLANC_ALIGNMENT, &is_placed, &least));
     ck_assert(!is_placed || bound == 0);
+    ck_assert_int_ge(least, bound);
   }
   ck_assert_int_ge(n_placed, CASES / 2);
   ck_assert_int_ge(n_below, CASES / 50);
@@ -257,10 +260,11 @@ END_TEST
 /* Nothing takes no room. */
 START_TEST(repairs_of_nothing) {
   bool is_placed = false;
+  int64_t least;
   pl_item item = {.bytes = 0, .address = PLANC_BLANK, .spans = {{0, 5}}};
-  ok(pl_place_by_repairs(NULL, 0, 0, 0, &is_placed));
+  ok(pl_place_by_repairs(NULL, 0, 0, 0, &is_placed, &least));
   ck_assert(is_placed);
-  ok(pl_place_by_repairs(&item, 1, 1, 0, &is_placed));
+  ok(pl_place_by_repairs(&item, 1, 1, 0, &is_placed, &least));
   ck_assert(is_placed);
   ck_assert_int_eq(item.address, 0);
 }
