@@ -42,7 +42,7 @@ MIX_OPTIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"
                "waterwave": [[], ["--split-groups", "6", "--no-swap"], ["--split-groups", "4", "--pair-barriers"]],
                "waterwave-s": [["--pair-barriers"]], "tensile": [[], ["--swap-rate", "50"]], "vdnn-conv": [[]], "capuchin": [[]]}
 SEARCHED = [LENET, "--batch", "16", "--device", "k40m", "--launch", "1ns", "--policy", "priced", "--budget"]
-SEARCHES = [[*SEARCHED, "165612"], [*SEARCHED, "200K", "--effort", "2", "--reorder"]]
+SEARCHES = [[*SEARCHED, "175000"], [*SEARCHED, "200K", "--effort", "2", "--reorder"]]
 BUDGETS = (1, 1.15, 1.5)
 MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 500))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
