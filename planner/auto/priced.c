@@ -167,7 +167,7 @@ static bool may_find(const pl_priced *p) {
 
 /* Where what is found is far from what no plan is faster than, or data go as far as storage, short searches may find
  * what is faster, as they look coarser: with all of the memory, with less, and without tails. Where it is very far
- * they find nothing that is. */
+ * they find nothing faster. */
 static planc_status find_with_effort(pl_priced *p, int32_t effort) {
   PLANC_TRY(find(p, &works[effort], WITH_TAILS));
   if (!may_find(p)) return NULL;

@@ -15,8 +15,8 @@
 /* How often the search goes on in less or more room behind its first changes, and with how many. */
 enum {
   TIMES = 12,
-  LONGER = 3,    /* while nothing fits, so many times as often, */
-  MOST_IDLE = 5, /* and no more once so many in turn have found nothing that is faster */
+  LONGER = 3,    /* while nothing fits, so many times as often; */
+  MOST_IDLE = 5, /* once something does, no more when so many in turn have found nothing that is faster */
   LATER = 8,     /* one in so many of the first changes is made again each time */
   FEW = 1000,    /* with fewer first changes, as for large graphs, where a search begins matters most: */
   FEW_TIMES = 4  /* each time it begins anew, which takes long, so that it does less often */
@@ -29,6 +29,8 @@ enum {
   FORCED_CHANGES = 200, /* so many beside each; without so many all are made without */
   FORCED_PART = 500     /* in place of FIRST_PART: forcing a gap loses more at first */
 };
+/* A time is little longer than another one by one part in so many at most. */
+enum { LITTLE = 50 };
 /* Where much runs again a rehearsal takes many times its work: a search ends with so many steps of its work as well. */
 enum { MOST_STEPS = 12 };
 
@@ -77,7 +79,7 @@ typedef struct room_step {
 static void make_first_changes(pl_priced *p, int64_t n_changes);
 static bool may_be_faster(const pl_priced *p);
 static bool is_enough(const pl_priced *p, int64_t least_ns);
-static void step_room(room_step *room, bool found, bool holds);
+static void step_room(room_step *room, bool found, bool wants_less);
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
  * long, what is needed at least may leave less than a step: they become as fine as addresses are. It begins anew as
@@ -140,24 +142,23 @@ static void make_first_changes(pl_priced *p, int64_t n_changes) {
 
 /* What the search has found, by its own time of it, which a plan may be a little faster than. */
 static bool may_be_faster(const pl_priced *p) {
-  enum { LITTLE = 50 };
   const int64_t found_ns = p->search.best_score.ns;
   return found_ns - found_ns / LITTLE < p->best.ns;
 }
 
 /* Near what the search has had at best, and what no plan is faster than: more rounds find hardly more. */
 static bool is_enough(const pl_priced *p, int64_t least_ns) {
-  enum { LITTLE = 50 };
   return p->best.ns - p->best.ns / p->work->enough <= least_ns && !pl_priced_is_beyond(p, p->best.ns, LITTLE);
 }
 
-/* The search is to be without more where what it has found does not hold, and without less where that holds or nothing
- * is found. More comes in small steps, which double after every few, since what is found in much less room at once is
- * slower; once less has been wanted, steps are halved. One search that finds nothing decides nothing: the next one,
- * which is longer, is in the same room, and only if that finds nothing either the room lacks too much. */
-static void step_room(room_step *room, bool found, bool holds) {
+/* The search is to be without more where what it has found does not hold, and without less where that holds, is too
+ * slow to be tried, or nothing is found. More comes in small steps, which double after every few, since what is found
+ * in much less room at once is slower; once less has been wanted, steps are halved. One search that finds nothing
+ * decides nothing: the next one, which is longer, is in the same room, and only if that finds nothing either the room
+ * lacks too much. */
+static void step_room(room_step *room, bool found, bool wants_less) {
   enum { MOST_MISSED = 2, ALIKE = 3 };
-  bool less = holds || !found;
+  bool less = wants_less || !found;
   if (!found && ++room->missed < MOST_MISSED) return;
   if (!found) room->too_much = room->lacking;
   room->missed = 0;
@@ -186,7 +187,7 @@ static planc_status compact(const pl_priced *p, planc_candidate *candidate, plan
  * holds if it is that and takes little more time than the search has it, or hardly more whatever it is: ops may wait
  * for the places that they are given. */
 static planc_status try_found(pl_priced *p, bool *out_holds) {
-  enum { LITTLE = 50, HARDLY = 200 }; /* parts of that time */
+  enum { HARDLY = 200 }; /* one part in so many of that time */
   const int64_t found_ns = p->search.best_score.ns;
   pl_priced_best next = {.budget = p->problem.terms.budgets[PLANC_MEMORY_DEVICE], .ns = INT64_MAX};
   planc_status status = state_found(p, &next);

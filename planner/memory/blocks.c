@@ -26,7 +26,7 @@ static int32_t first_ending_above(const pl_blocks *blocks, int64_t address);
 static int64_t clear(clearing *c, int64_t bytes, int32_t depth);
 static int64_t slide_best(pl_blocks *blocks, int64_t bytes);
 static void sum_up(pl_blocks *blocks);
-static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth);
+static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes);
 static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck);
 
 planc_status pl_blocks_make(pl_arena *arena, int32_t most, int64_t room, pl_blocks *out) {
@@ -76,7 +76,7 @@ bool pl_blocks_clear_at(pl_blocks *blocks, int64_t address, int64_t bytes) {
   pl_block stuck;
   blocks->n_moves = 0;
   sum_up(blocks);
-  if (cost_of(&c, address, bytes, 0) < 0) return false;
+  if (cost_of(&c, address, bytes) < 0) return false;
   memcpy(blocks->spare, blocks->items, (size_t)n_before * sizeof *blocks->items);
   if (empty_window(&c, 0, &stuck)) return true;
   memcpy(blocks->items, blocks->spare, (size_t)n_before * sizeof *blocks->items);
@@ -197,15 +197,16 @@ static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth) {
   return n;
 }
 
-/* What it costs to empty a window; -1: a block in it is fixed, or a level above has something of it. */
-static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth) {
+/* What it costs to empty a window of the first level; -1: a block in it is fixed, or it is not within the room. */
+static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes) {
   const pl_blocks *blocks = c->blocks;
   int32_t first = first_ending_above(blocks, address), end = first_ending_above(blocks, address + bytes);
   if (end < blocks->n && blocks->items[end].address < address + bytes) end++;
-  return cost_between(c, address, bytes, depth, first, end);
+  return cost_between(c, address, bytes, 0, first, end);
 }
 
-/* The same where it is known that blocks from `first` to the one before `end` are in it. */
+/* The same at any level, where it is known that blocks from `first` to the one before `end` are in it; -1 also where a
+ * level above has something of it. */
 static int64_t cost_between(const clearing *c, int64_t address, int64_t bytes, int32_t depth, int32_t first,
                             int32_t end) {
   const pl_blocks *blocks = c->blocks;

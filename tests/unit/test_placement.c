@@ -270,6 +270,20 @@ START_TEST(repairs_of_nothing) {
 }
 END_TEST
 
+/* More than are packed are left as they are, whatever they would need. */
+START_TEST(repairs_of_too_many) {
+  enum { TOO_MANY = PL_MOST_PACKED + 1 };
+  static pl_item items[TOO_MANY];
+  bool is_placed = true;
+  int64_t least;
+  for (int32_t i = 0; i < TOO_MANY; i++) items[i] = (pl_item){512, PLANC_BLANK, {{i, i + 2}, {0, 0}}};
+  ok(pl_place_by_repairs(items, TOO_MANY, TOO_MANY, 4096, &is_placed, &least));
+  ck_assert(!is_placed);
+  ck_assert_int_eq(least, 1024);
+  for (int32_t i = 0; i < TOO_MANY; i++) ck_assert_int_eq(items[i].address, PLANC_BLANK);
+}
+END_TEST
+
 START_TEST(refusals) {
   pl_item overlapping[] = {{0, 0, {{0, 9}, {0, 0}}},
                            {512, 256, {{0, 5}, {0, 0}}},
@@ -423,6 +437,7 @@ int main(void) {
   tcase_add_test(tests, a_room_that_is_too_small_costs_no_placement);
   tcase_add_test(tests, repairs_place_within_a_room);
   tcase_add_test(tests, repairs_of_nothing);
+  tcase_add_test(tests, repairs_of_too_many);
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, published_instances);
   tcase_add_loop_test(tests, packing_finds_what_a_scan_finds, 0, 300);
