@@ -74,8 +74,8 @@ static planc_status place_device(const planc_evaluator *evaluator, const planc_c
                                  int64_t least_bytes, places *out) {
   PLANC_TRY(pl_check_goes_on(evaluator->target.terms->watch));
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms->placement_cache,
-                                       candidate->room, least_bytes, &out->addresses));
+  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms, candidate->room,
+                                       least_bytes, &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
   return NULL;
 }

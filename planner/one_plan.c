@@ -32,8 +32,10 @@ planc_status pl_make_one(const planc_problem *problem, const planc_policy *polic
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
   if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
-  if (policy->supports & PLANC_POLICY_VMM) return NULL;
-  return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
+  if (policy->supports & pl_placement_support(problem->terms.placement)) return NULL;
+  bool paged = (policy->supports & PLANC_POLICY_PAGED) > 0;
+  return planc_error(PLANC_USAGE, "policy %s does not place in %s", policy->name,
+                     paged ? "chunks of virtual memory, but in pages" : "virtual memory");
 }
 
 /* --- With and without swaps --------------------------------------------------------------------------------------- */

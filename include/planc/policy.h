@@ -14,13 +14,14 @@ enum {
   PLANC_POLICY_ROUNDS = 1,     /* splits the batch */
   PLANC_POLICY_RECOMPUTES = 2, /* drops and recomputes */
   PLANC_POLICY_SIMULATED = 4,  /* has no plan, only a simulation: `ideal` */
-  PLANC_POLICY_VMM = 8,        /* can place in virtual memory */
+  PLANC_POLICY_VMM = 8,        /* can place in chunks of virtual memory, */
   PLANC_POLICY_WINDOW = 16,    /* has a window and limits workspaces */
   PLANC_POLICY_SWAP_RATE = 32, /* may be told how many tensors to swap */
   PLANC_POLICY_CHOOSES = 64,   /* makes no schedule: is the fastest of the others, `auto` and `best` */
   PLANC_POLICY_SWAPS = 128,    /* swaps; one that has this alone, or only recomputes, has no choice */
   PLANC_POLICY_RESIDENT = 256, /* keeps everything on the device, within its budget: `none` */
-  PLANC_POLICY_SEARCHES = 512  /* for as long as it is told: `priced`, and what asks it as well, `auto` */
+  PLANC_POLICY_SEARCHES = 512, /* for as long as it is told: `priced`, and what asks it as well, `auto` */
+  PLANC_POLICY_PAGED = 1024    /* can place in pages of virtual memory */
 };
 
 typedef struct planc_policy {

@@ -29,7 +29,8 @@ planc_status pl_count_mappings(const planc_plan *plan, int64_t **out_mapped, int
   *out_sum = 0;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   if (device->chunk_bytes == 0 || device->paged) {
-    return planc_error(PLANC_USAGE, "the plan has no virtual memory%s", device->paged ? " but its blocks' pages" : "");
+    return planc_error(PLANC_USAGE, "the plan has no %s",
+                       device->paged ? "chunks of virtual memory, but pages" : "virtual memory");
   }
   PLANC_TRY(pl_tables_check(plan));
   remapping r = {.plan = plan, .range = pl_memory_range(plan, DEVICE)};

@@ -79,7 +79,7 @@ typedef struct room_step {
 static void make_first_changes(pl_priced *p, int64_t n_changes);
 static bool may_be_faster(const pl_priced *p);
 static bool is_enough(const pl_priced *p, int64_t least_ns);
-static void step_room(room_step *room, bool found, bool wants_less);
+static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond);
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
  * long, what is needed at least may leave less than a step: they become as fine as addresses are. It begins anew as
@@ -119,7 +119,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     if (!pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
     if (holds_in_all) held_ns = s->best_score.ns;
     if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
-    step_room(&room, found, holds || !is_tried);
+    step_room(&room, found, holds || !is_tried, is_tried ? p->beyond : 0);
   }
   return NULL;
 }
@@ -156,7 +156,7 @@ static bool is_enough(const pl_priced *p, int64_t least_ns) {
  * in much less room at once is slower; once less has been wanted, steps are halved. One search that finds nothing
  * decides nothing: the next one, which is longer, is in the same room, and only if that finds nothing either the room
  * lacks too much. */
-static void step_room(room_step *room, bool found, bool wants_less) {
+static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond) {
   enum { MOST_MISSED = 2, ALIKE = 3 };
   bool less = wants_less || !found;
   if (!found && ++room->missed < MOST_MISSED) return;
@@ -164,6 +164,7 @@ static void step_room(room_step *room, bool found, bool wants_less) {
   room->missed = 0;
   room->bracketed |= less;
   if (room->bracketed) room->step = pl_max(room->step / 2, room->finest);
+  if (beyond > 0 && !less) room->step = pl_min(room->step, beyond);
   if (less)
     room->lacking = pl_max(room->lacking - room->step, 0);
   else if (room->lacking + room->step < room->too_much)
@@ -180,7 +181,7 @@ planc_status pl_priced_make(const planc_problem *problem, const void *choice, pl
 }
 
 static planc_status state_found(pl_priced *p, pl_priced_best *out);
-static planc_status judge(const pl_priced *p, pl_priced_best *next);
+static planc_status judge(pl_priced *p, pl_priced_best *next);
 static planc_status compact(const pl_priced *p, planc_candidate *candidate, planc_taken *taken);
 
 /* States what the search has found, or else has least beyond the room, and keeps it if it is the fastest that fits. It
@@ -221,12 +222,15 @@ static planc_status state_found(pl_priced *p, pl_priced_best *out) {
 
 /* Places and simulates it, with moves where it has no places without, unless it can be hardly faster so: finding moves
  * takes long. The time stays INT64_MAX where it does not fit. */
-static planc_status judge(const pl_priced *p, pl_priced_best *next) {
+static planc_status judge(pl_priced *p, pl_priced_best *next) {
   enum { HARDLY = 100 };
   const planc_evaluator *evaluator = p->evaluator;
   planc_taken taken = {.fits = false};
   bool fits_host = true;
   PLANC_TRY(evaluator->simulate(evaluator, &next->candidate, NULL, NULL, &taken));
+  p->beyond = evaluator->problem->terms.placement == PLANC_PLACEMENT_BEST_FIT
+                  ? 0
+                  : pl_max(taken.peak_bytes[PLANC_MEMORY_DEVICE] - next->budget, 0);
   if (!taken.fits && p->search.best_score.ns < p->best.ns - p->best.ns / HARDLY)
     PLANC_TRY(compact(p, &next->candidate, &taken));
   if (taken.fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, &next->candidate), &fits_host));

@@ -36,7 +36,7 @@ typedef struct compacting {
   int32_t command;
 } compacting;
 
-static bool can_compact(const planc_candidate *candidate);
+static bool can_compact(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
                                    planc_candidate *candidate, bool *out_fits);
 static planc_status prepare(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate);
@@ -52,7 +52,7 @@ static planc_status go_home(compacting *c, bool *out_fits);
 planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_candidate *candidate, bool *out_fits) {
   static const int32_t of_room[] = {256, 64, 16}; /* parts of it that are large */
   *out_fits = false;
-  if (!can_compact(candidate)) return NULL;
+  if (!can_compact(evaluator, candidate)) return NULL;
   PLANC_TRY(try_compacting(evaluator, room, INT64_MAX, candidate, out_fits));
   for (size_t k = 0; !*out_fits && k < sizeof of_room / sizeof *of_room; k++)
     PLANC_TRY(try_compacting(evaluator, room, pl_max(room / of_room[k], PLANC_ALIGNMENT), candidate, out_fits));
@@ -80,10 +80,11 @@ static planc_status try_compacting(const planc_evaluator *evaluator, int64_t roo
   return planc_context(status, "compacting");
 }
 
-static bool can_compact(const planc_candidate *candidate) {
+static bool can_compact(const planc_evaluator *evaluator, const planc_candidate *candidate) {
   const planc_schedule *s = candidate->schedule;
+  if (evaluator->target.terms->placement != PLANC_PLACEMENT_BEST_FIT) return false; /* any chunks will do there */
   if (candidate->trace->n_jobs != 1 || planc_trace_replicas(candidate->trace) != 1) return false;
-  if (planc_schedule_n_compute(s, 0) != 1 || planc_schedule_virtual_memory(s)->chunk_bytes > 0) return false;
+  if (planc_schedule_n_compute(s, 0) != 1) return false;
   for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++)
     if (!planc_schedule_is_away(s, r) && planc_schedule_residencies(s)[r].address != PLANC_BLANK) return false;
   return true;

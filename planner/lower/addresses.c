@@ -7,6 +7,8 @@
 
 #include "planner/lower/kept_places.h"
 #include "planner/lower/occupants.h"
+#include "planner/memory/allocator.h"
+#include "planner/memory/paged_places.h"
 #include "planner/memory/placement_cache.h"
 #include "planner/memory/placement_search.h"
 #include "util/math.h"
@@ -22,7 +24,12 @@ typedef struct device_items {
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
 static planc_status tie_boundary(const planc_schedule *s, device_items *device);
-static planc_status require_stated(const device_items *device);
+static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
+                                    const device_items *device, pl_addresses *out);
+static planc_status place_in_pages(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
+                                   const device_items *device, pl_addresses *out);
+static planc_status place_in_one_piece(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
+                                       const device_items *device, int64_t *out_bytes);
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes);
 static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
@@ -31,9 +38,8 @@ static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, con
                                    pl_overlap overlap);
 static bool states_any(const planc_schedule *s);
 
-planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
+planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
                                         int64_t room, int64_t least_bytes, pl_addresses *out) {
-  const planc_virtual_memory *memory = planc_schedule_virtual_memory(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
   int64_t *of_residency, *of_command;
@@ -46,12 +52,13 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   PLANC_TRY(collect_device_items(s, ends, &device));
   for (int32_t i = 0; i < device.n; i++)
     if (device.items[i].bytes < least_bytes) device.items[i].bytes = 0;
-  if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
-  if (room > 0 && memory->chunk_bytes == 0 && !states_any(s))
-    PLANC_TRY(place_in_room(arena, s, cache, room, &device, &out->arena_bytes));
+  out->virtual_memory = *planc_schedule_virtual_memory(s);
+  if (out->virtual_memory.chunk_bytes > 0 || states_any(s))
+    PLANC_TRY(place_as_stated(arena, s, terms, &device, out));
+  else if (terms->placement != PLANC_PLACEMENT_BEST_FIT)
+    PLANC_TRY(place_in_pages(arena, s, terms, room, &device, out));
   else
-    PLANC_TRY(place_device(arena, s, cache, &device, &out->arena_bytes));
-  if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
+    PLANC_TRY(place_in_one_piece(arena, s, terms, room, &device, &out->arena_bytes));
   for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
   for (int32_t c = 0; c < n_commands; c++)
     if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
@@ -123,6 +130,22 @@ static planc_status tie_boundary(const planc_schedule *s, device_items *device) 
   return NULL;
 }
 
+/* --- As the policy says ------------------------------------------------------------------------------------------- */
+
+static planc_status require_stated(const device_items *device);
+
+/* Where some addresses are stated the rest is placed beside them; all of virtual memory are. */
+static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
+                                    const device_items *device, pl_addresses *out) {
+  const bool is_virtual = out->virtual_memory.chunk_bytes > 0;
+  if (!is_virtual && terms->placement != PLANC_PLACEMENT_BEST_FIT)
+    return planc_error(PLANC_INTERNAL, "addresses are stated that are not of virtual memory");
+  if (is_virtual) PLANC_TRY(require_stated(device));
+  PLANC_TRY(place_device(arena, s, terms->placement_cache, device, &out->arena_bytes));
+  if (is_virtual) out->arena_bytes = out->virtual_memory.arena_bytes;
+  return NULL;
+}
+
 /* Two addresses of virtual memory may be the same byte: only whoever mapped them knows which are free. */
 static planc_status require_stated(const device_items *device) {
   for (int32_t i = 0; i < device->n; i++) {
@@ -132,6 +155,72 @@ static planc_status require_stated(const device_items *device) {
   }
   return NULL;
 }
+
+/* --- In pages ----------------------------------------------------------------------------------------------------- */
+
+static planc_status keep_places(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                pl_item **out_as_they_are);
+static planc_status place_apart(pl_arena *arena, const planc_schedule *s, int64_t page_bytes, int64_t room,
+                                const device_items *device, planc_virtual_memory *out);
+static planc_status map_one_piece(pl_arena *arena, int64_t page_bytes, int64_t bytes, planc_virtual_memory *out);
+
+/* Where any pages for all take more than the room, or none is told, pages in one piece may take less: most data may be
+ * small. */
+static planc_status place_in_pages(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
+                                   const device_items *device, pl_addresses *out) {
+  const size_t bytes = (size_t)device->n * sizeof *device->items;
+  const int64_t page_bytes = pl_allocator_chunk(terms);
+  pl_item *blank, *apart;
+  int64_t top;
+  PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *blank, (void *)&blank));
+  PLANC_TRY(place_apart(arena, s, page_bytes, room, device, &out->virtual_memory));
+  if (out->virtual_memory.arena_bytes > room) {
+    PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *apart, (void *)&apart));
+    memcpy(device->items, blank, bytes);
+    PLANC_TRY(place_in_one_piece(arena, s, terms, room, device, &top));
+    if (pl_align_up(top, page_bytes) < out->virtual_memory.arena_bytes)
+      PLANC_TRY(map_one_piece(arena, page_bytes, top, &out->virtual_memory));
+    else
+      memcpy(device->items, apart, bytes);
+  }
+  out->arena_bytes = out->virtual_memory.arena_bytes;
+  return NULL;
+}
+
+/* With places that are kept so that copies need not wait (kept_places.h); without them where that needs more than the
+ * room. */
+static planc_status place_apart(pl_arena *arena, const planc_schedule *s, int64_t page_bytes, int64_t room,
+                                const device_items *device, planc_virtual_memory *out) {
+  pl_item *as_they_are = NULL;
+  if (room > 0) PLANC_TRY(keep_places(arena, s, device, &as_they_are));
+  PLANC_TRY(pl_place_in_pages(arena, device->items, device->n, page_bytes, out));
+  if (!as_they_are || out->arena_bytes <= room) return NULL;
+  memcpy(device->items, as_they_are, (size_t)device->n * sizeof *as_they_are);
+  return pl_place_in_pages(arena, device->items, device->n, page_bytes, out);
+}
+
+static planc_status map_one_piece(pl_arena *arena, int64_t page_bytes, int64_t bytes, planc_virtual_memory *out) {
+  planc_mapping *all;
+  PLANC_TRY(PL_NEW(arena, &all, 1));
+  all->n = pl_align_up(bytes, page_bytes) / page_bytes;
+  *out = (planc_virtual_memory){
+      .arena_bytes = all->n * page_bytes, .chunk_bytes = page_bytes, .paged = true, .mappings = all, .n = all->n > 0};
+  return NULL;
+}
+
+/* *out_as_they_are is what the items were before, NULL where they are so still. */
+static planc_status keep_places(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                pl_item **out_as_they_are) {
+  const size_t bytes = (size_t)device->n * sizeof **out_as_they_are;
+  pl_item *before;
+  PLANC_TRY(PL_NEW(arena, &before, device->n));
+  memcpy(before, device->items, bytes);
+  PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
+  *out_as_they_are = memcmp(before, device->items, bytes) == 0 ? NULL : before;
+  return NULL;
+}
+
+/* --- In one piece ------------------------------------------------------------------------------------------------- */
 
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes) {
@@ -150,18 +239,22 @@ static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, co
                                  int64_t *out_bytes);
 static int64_t put_lowest(const device_items *device);
 
+static planc_status place_in_one_piece(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
+                                       const device_items *device, int64_t *out_bytes) {
+  planc_placement_cache *cache = terms->placement_cache;
+  return room > 0 ? place_in_room(arena, s, cache, room, device, out_bytes)
+                  : place_device(arena, s, cache, device, out_bytes);
+}
+
 /* With places that are kept so that copies need not wait (kept_places.h); without them where that needs more than the
  * room. */
 static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
                                   const device_items *device, int64_t *out_bytes) {
   pl_item *as_they_are;
   const int64_t base = put_lowest(device);
-  PLANC_TRY(PL_NEW(arena, &as_they_are, device->n));
-  memcpy(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are);
-  PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
-  bool keeps = memcmp(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are) != 0;
+  PLANC_TRY(keep_places(arena, s, device, &as_they_are));
   PLANC_TRY(place_or_search(arena, s, cache, room, base, device, out_bytes));
-  if (*out_bytes <= room || !keeps) return NULL;
+  if (*out_bytes <= room || !as_they_are) return NULL;
   memcpy(device->items, as_they_are, (size_t)device->n * sizeof *as_they_are);
   return place_or_search(arena, s, cache, room, base, device, out_bytes);
 }

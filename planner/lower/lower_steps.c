@@ -32,7 +32,7 @@ planc_status lower_make_ranges(lowering *l) {
   assert(pl_memories_first(&away->memories, PLANC_MEMORY_DEVICE) == 0); /* so ranges on the device are its addresses */
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
-  const planc_virtual_memory *memory = planc_schedule_virtual_memory(l->schedule);
+  const planc_virtual_memory *memory = &l->addresses.virtual_memory;
   pl_translation translation;
   PLANC_TRY(pl_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PL_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));

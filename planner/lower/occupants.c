@@ -47,7 +47,7 @@ static planc_status collect_schedule(collection *c, const planc_schedule *s, con
   find_instances(s, c->instance_at, c->n_positions);
   if (memory != PLANC_MEMORY_DEVICE) {
     collect_away(c, &addresses->away, memory);
-  } else if (planc_schedule_virtual_memory(s)->chunk_bytes == 0) {
+  } else if (addresses->virtual_memory.chunk_bytes == 0) {
     collect_device(c, addresses);
   }
   return NULL;

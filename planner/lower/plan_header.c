@@ -83,7 +83,7 @@ static planc_status copy_jobs(const filling *f) {
 
 /* Virtual memory is the device's. */
 static planc_status make_memories(const filling *f) {
-  const planc_virtual_memory *virtual = planc_schedule_virtual_memory(f->schedule);
+  const planc_virtual_memory *virtual = &f->addresses->virtual_memory;
   int32_t n = f->memories->n, device = planc_schedule_device(f->schedule);
   planc_memory *memories;
   PLANC_TRY(pl_arena_copy(f->arena, f->memories->rows, n, sizeof *memories, (void *)&memories));

@@ -41,14 +41,15 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
 #define CLI_WORK_OPTIONS CLI_BUDGET_OPTIONS, CLI_TRAINING_OPTIONS
 /* Options of every command that plans. */
 #define CLI_PROBLEM_OPTIONS CLI_PROBLEM_OPTIONS_WITH("FILE")
-#define CLI_PROBLEM_OPTIONS_WITH(profiles)                                                                           \
-  CLI_BUDGET_OPTIONS_WITH(profiles),                                                                                 \
-      {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},                    \
-      CLI_TRAINING_OPTIONS,                                                                                          \
-      {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},                 \
-      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
-      {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
-      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
+#define CLI_PROBLEM_OPTIONS_WITH(profiles)                                                               \
+  CLI_BUDGET_OPTIONS_WITH(profiles),                                                                     \
+      {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},        \
+      CLI_TRAINING_OPTIONS,                                                                              \
+      {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},     \
+      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                   \
+      {"placement", 0, "NAME",                                                                           \
+       "best-fit: in one piece; paged: in pages of virtual memory; vmm: in chunks (default: best-fit)"}, \
+      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},               \
       PLANC_JOB_SETTINGS(CLI_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_OWN_SETTING)
 
 /* The device where nothing names one. */

@@ -268,7 +268,7 @@ static void print_fragmentation(const planc_plan *plan, const planc_fragmentatio
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   if (device->chunk_bytes == 0) return;
   if (device->paged) {
-    printf("blocks of pages of %s, %d mappings\n", pl_size_format(device->chunk_bytes, a), device->n_mappings);
+    printf("pages of %s, %d mappings\n", pl_size_format(device->chunk_bytes, a), device->n_mappings);
     return;
   }
   printf("virtual memory in chunks of %s, %d mappings; ", pl_size_format(device->chunk_bytes, a), device->n_mappings);

@@ -25,7 +25,8 @@ static const prog_option own_options[] = {
      "samples per round, of one job (default: the plan's; with --profile or --device the policy chooses)"},
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
     CLI_MIX_DEMAND_OPTIONS,
-    {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
+    {"placement", 0, "NAME",
+     "best-fit: in one piece; paged: in pages of virtual memory; vmm: in chunks (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
 #define X(name, option, kind, least, most, standard, users, help) \
   CLI_SETTING(option, kind, least, most, help, "the plan's")

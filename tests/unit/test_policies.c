@@ -144,9 +144,10 @@ START_TEST(plans_of_random_graphs_are_right) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     if (policy->supports & PLANC_POLICY_CHOOSES && seed % 3 > 0) continue; /* it makes the plans of all others */
     policy_is_right(problem, policy, seed);
-    if (!(policy->supports & PLANC_POLICY_VMM)) continue;
+    bool has_chunks = policy->supports & PLANC_POLICY_VMM, has_pages = policy->supports & PLANC_POLICY_PAGED;
+    if (!has_chunks && !has_pages) continue;
     planc_problem mapped = problem;
-    mapped.terms.placement = seed % 3 == 0 ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+    mapped.terms.placement = has_pages && (seed % 3 == 0 || !has_chunks) ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
     mapped.terms.chunk_bytes = 4096;
     policy_is_right(mapped, policy, seed);
   }
@@ -170,8 +171,9 @@ START_TEST(plans_for_several_gpus_are_right) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     problem.terms.settings.effort = policy->supports & PLANC_POLICY_SEARCHES ? 1 : 0;
-    bool mapped = (policy->supports & PLANC_POLICY_VMM) && _i % 3 == 0;
-    problem.terms.placement = mapped ? PLANC_PLACEMENT_VMM : PLANC_PLACEMENT_BEST_FIT;
+    problem.terms.placement = PLANC_PLACEMENT_BEST_FIT;
+    if (_i % 3 == 0 && (policy->supports & PLANC_POLICY_PAGED)) problem.terms.placement = PLANC_PLACEMENT_PAGED;
+    if (_i % 6 == 0 && (policy->supports & PLANC_POLICY_VMM)) problem.terms.placement = PLANC_PLACEMENT_VMM;
     int64_t least;
     ok_for(find_least_bytes(&problem, policy, &least), "least budget", policy->name, seed);
     ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);

@@ -39,7 +39,7 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
         --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
         --shared-link              the GPUs share one link to the host
-        --placement NAME           best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)
+        --placement NAME           best-fit: in one piece; paged: in pages of virtual memory; vmm: in chunks (default: best-fit)
         --chunk SIZE               chunk of --placement vmm, page of paged (defaults: 40M, 2M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
@@ -110,7 +110,7 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
         --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
         --shared-link              the GPUs share one link to the host
-        --placement NAME           best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)
+        --placement NAME           best-fit: in one piece; paged: in pages of virtual memory; vmm: in chunks (default: best-fit)
         --chunk SIZE               chunk of --placement vmm, page of paged (defaults: 40M, 2M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)

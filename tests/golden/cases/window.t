@@ -45,7 +45,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   $ planc show best-fit.plan | grep virtual
   [1]
   ~ planc show paged.plan | grep pages
-  blocks of pages of <size>, <N> mappings
+  pages of <size>, <N> mappings
   ~ planc simulate vmm.plan --map-in-step 100us | grep -E "iteration  |maps"
   iteration <N> ms   ideal <N> ms
     maps <N>   chunks
@@ -53,7 +53,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   ! planc: best-fit.plan: simulation: the plan has no virtual memory
   [2]
   $ planc simulate paged.plan --map-in-step 100us
-  ! planc: paged.plan: simulation: the plan has no virtual memory but its blocks' pages
+  ! planc: paged.plan: simulation: the plan has no chunks of virtual memory, but pages
   [2]
   $ a=$(planc simulate vmm.plan --json | sed 's/.*"period_ns":\([0-9]*\).*/\1/'); b=$(planc simulate vmm.plan --map-in-step 0ns --json | sed 's/.*"period_ns":\([0-9]*\).*/\1/'); test $b -gt $a && echo the host waits, however fast it maps
   the host waits, however fast it maps

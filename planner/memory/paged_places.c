@@ -1,0 +1,429 @@
+/* Offline placement in virtual memory (paged_places.h).
+ *
+ * Items get pages in the order in which they begin to live. Were each alive once, any free page would do and there
+ * would be as many as are needed at a time. But some are taken for later: by what comes back to its place at the end of
+ * the period, and by what shares pages. So an item gets those pages that are taken next, among those that are free as
+ * long as it needs them: what lives longer finds the others.
+ *
+ * An item's first bytes may be the last of a page, and its last bytes the first of one, where another item has the
+ * rest: so that hardly anything is lost inside pages. */
+#include "planner/memory/paged_places.h"
+
+#include <stdlib.h>
+
+#include "util/math.h"
+#include "util/vec.h"
+
+enum { MAX_MAPPED = 1 << 22, NONE = -1, N_SPANS = 2 };
+
+/* When bytes [low, high) of a page are taken. */
+typedef struct page_taking {
+  pl_lifetime span;
+  int64_t low, high;
+  int32_t next; /* the page's next one in time, NONE = there is none */
+} page_taking;
+
+/* A page that is free for an item, and the position at which it is taken next. */
+typedef struct page_choice {
+  int32_t until, page;
+} page_choice;
+
+/* The bytes at both ends of a page that are free for an item, where some between them are taken. */
+typedef struct page_part {
+  int64_t at_first, at_last;
+  int32_t page;
+} page_part;
+
+typedef struct page_placing {
+  pl_arena *arena;
+  pl_item *items;
+  int32_t n;
+  int32_t horizon; /* the position behind the last */
+  int64_t page_bytes;
+  VEC(page_taking) takings;
+  VEC(int32_t) first;    /* by page: its first taking that has not ended; of as many pages as the arena has */
+  VEC(page_choice) soon; /* free for the item, but taken later */
+  VEC(int32_t) free;     /* free for good */
+  VEC(int32_t) chosen;   /* the item's whole pages */
+  VEC(int32_t) parted;   /* pages that items have had parts of */
+  VEC(page_part) parts;  /* of them, what is free for the item */
+  VEC(planc_mapping) mappings;
+  int64_t n_mapped; /* pages of the addresses so far */
+} page_placing;
+
+static planc_status place_shared(page_placing *p);
+static planc_status place_others(page_placing *p);
+static planc_status take_mappings(const page_placing *p, planc_virtual_memory *out);
+
+planc_status pl_place_in_pages(pl_arena *arena, pl_item *items, int32_t n, int64_t page_bytes,
+                               planc_virtual_memory *out) {
+  page_placing p = {.arena = arena, .items = items, .n = n, .page_bytes = page_bytes};
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t k = 0; k < N_SPANS; k++) p.horizon = (int32_t)pl_max(p.horizon, items[i].spans[k].end);
+  planc_status status = place_shared(&p);
+  if (!status) status = place_others(&p);
+  if (!status) status = take_mappings(&p, out);
+  VEC_FREE(&p.takings);
+  VEC_FREE(&p.first);
+  VEC_FREE(&p.soon);
+  VEC_FREE(&p.free);
+  VEC_FREE(&p.chosen);
+  VEC_FREE(&p.parted);
+  VEC_FREE(&p.parts);
+  VEC_FREE(&p.mappings);
+  return status;
+}
+
+static planc_status take_mappings(const page_placing *p, planc_virtual_memory *out) {
+  *out = (planc_virtual_memory){.arena_bytes = (int64_t)p->first.len * p->page_bytes,
+                                .chunk_bytes = p->page_bytes,
+                                .paged = true,
+                                .n = (int32_t)p->mappings.len};
+  return pl_arena_copy(p->arena, p->mappings.data, p->mappings.len, sizeof *p->mappings.data, (void *)&out->mappings);
+}
+
+/* What shares pages: what is small, and what lives all the time, between which nothing is lost. */
+static bool is_shared(const page_placing *p, const pl_item *item) {
+  return item->bytes <= p->page_bytes || (item->spans[0].start <= 0 && item->spans[0].end >= p->horizon);
+}
+
+static planc_status map_run(page_placing *p, int64_t first, int64_t n) {
+  if (n > MAX_MAPPED - p->n_mapped) {
+    return planc_error(PLANC_USAGE, "pages of %lld bytes: more than %d would be mapped", (long long)p->page_bytes,
+                       MAX_MAPPED);
+  }
+  p->n_mapped += n;
+  VEC_PUSH(&p->mappings, ((planc_mapping){first, n}));
+  return NULL;
+}
+
+/* Keeps the page's takings in the order of time. */
+static planc_status take(page_placing *p, int32_t page, int64_t low, int64_t high, pl_lifetime span) {
+  int32_t before = NONE, after = p->first.data[page], own = (int32_t)p->takings.len;
+  if (pl_lifetime_is_empty(span)) return NULL;
+  for (; after != NONE && p->takings.data[after].span.start < span.start; after = p->takings.data[after].next)
+    before = after;
+  if (p->takings.len == INT32_MAX) return planc_error(PLANC_INTERNAL, "too many pages are taken");
+  VEC_PUSH(&p->takings, ((page_taking){span, low, high, after}));
+  if (before == NONE)
+    p->first.data[page] = own;
+  else
+    p->takings.data[before].next = own;
+  return NULL;
+}
+
+/* --- What shares pages -------------------------------------------------------------------------------------------- */
+
+typedef struct page_piece {
+  int32_t page;
+  pl_lifetime span;
+} page_piece;
+
+static planc_status list_pieces(const page_placing *p, const pl_item *shared, int32_t n, page_piece **out,
+                                int64_t *out_n);
+static planc_status take_pieces(page_placing *p, page_piece *pieces, int64_t n);
+
+/* They lie at the beginning of the arena, at addresses that are the arena's. */
+static planc_status place_shared(page_placing *p) {
+  pl_item *shared;
+  int32_t *source, n = 0;
+  page_piece *pieces;
+  int64_t top, n_pieces, n_pages;
+  PLANC_TRY(PL_NEW(p->arena, &shared, p->n));
+  PLANC_TRY(PL_NEW(p->arena, &source, p->n));
+  for (int32_t i = 0; i < p->n; i++) {
+    if (!is_shared(p, &p->items[i])) continue;
+    shared[n] = p->items[i];
+    source[n++] = i;
+  }
+  PLANC_TRY(pl_place(shared, n, &top, NULL));
+  for (int32_t k = 0; k < n; k++) p->items[source[k]].address = shared[k].address;
+  n_pages = pl_align_up(top, p->page_bytes) / p->page_bytes;
+  if (n_pages == 0) return NULL;
+  PLANC_TRY(map_run(p, 0, n_pages));
+  for (int64_t c = 0; c < n_pages; c++) VEC_PUSH(&p->first, NONE);
+  PLANC_TRY(list_pieces(p, shared, n, &pieces, &n_pieces));
+  return take_pieces(p, pieces, n_pieces);
+}
+
+typedef struct page_range {
+  int64_t first, end;
+} page_range;
+
+static page_range pages_of(const page_placing *p, const pl_item *item) {
+  if (item->bytes <= 0) return (page_range){0, 0};
+  return (page_range){item->address / p->page_bytes, (item->address + item->bytes - 1) / p->page_bytes + 1};
+}
+
+static planc_status list_pieces(const page_placing *p, const pl_item *shared, int32_t n, page_piece **out,
+                                int64_t *out_n) {
+  page_piece *pieces;
+  int64_t most = 0, n_pieces = 0;
+  for (int32_t k = 0; k < n; k++) most += N_SPANS * (pages_of(p, &shared[k]).end - pages_of(p, &shared[k]).first);
+  PLANC_TRY(PL_NEW(p->arena, &pieces, most));
+  for (int32_t k = 0; k < n; k++) {
+    const page_range pages = pages_of(p, &shared[k]);
+    for (int64_t c = pages.first; c < pages.end; c++)
+      for (int32_t s = 0; s < N_SPANS; s++)
+        if (!pl_lifetime_is_empty(shared[k].spans[s]))
+          pieces[n_pieces++] = (page_piece){(int32_t)c, shared[k].spans[s]};
+  }
+  *out = pieces;
+  *out_n = n_pieces;
+  return NULL;
+}
+
+static int latest_first(const void *left, const void *right) {
+  const page_piece *a = left, *b = right;
+  if (a->page != b->page) return a->page < b->page ? -1 : 1;
+  return (a->span.start < b->span.start) - (a->span.start > b->span.start);
+}
+
+/* What overlaps or meets is one taking. The latest of a page come first, so that each is put ahead of all others. */
+static planc_status take_pieces(page_placing *p, page_piece *pieces, int64_t n) {
+  if (n > 0) qsort(pieces, (size_t)n, sizeof *pieces, latest_first);
+  for (int64_t k = 0; k < n; k++) {
+    const int32_t first = p->first.data[pieces[k].page];
+    if (first == NONE || pieces[k].span.end < p->takings.data[first].span.start) {
+      PLANC_TRY(take(p, pieces[k].page, 0, p->page_bytes, pieces[k].span));
+      continue;
+    }
+    pl_lifetime *span = &p->takings.data[first].span;
+    span->start = pieces[k].span.start;
+    span->end = (int32_t)pl_max(span->end, pieces[k].span.end);
+  }
+  return NULL;
+}
+
+/* --- What has pages of its own ------------------------------------------------------------------------------------ */
+
+typedef struct starting {
+  int32_t start, item;
+} starting;
+
+/* Where an item lies: on the last `head` bytes of a page, whole pages, and the first `tail` bytes of a page. */
+typedef struct split {
+  int64_t head, tail, n_whole;
+  int32_t head_page, tail_page; /* NONE = another whole page is to be parted for its tail */
+} split;
+
+static planc_status list_others(const page_placing *p, starting **out, int32_t *out_n);
+static planc_status choose_split(page_placing *p, const pl_item *item, split *out);
+static planc_status choose_whole(page_placing *p, const pl_item *item, int64_t needed);
+static planc_status part_page(page_placing *p, split *of);
+static planc_status map_split(page_placing *p, const split *of, pl_item *item);
+static planc_status take_split(page_placing *p, const split *of, const pl_item *item);
+
+static planc_status place_others(page_placing *p) {
+  starting *order;
+  int32_t n;
+  PLANC_TRY(list_others(p, &order, &n));
+  for (int32_t k = 0; k < n; k++) {
+    pl_item *item = &p->items[order[k].item];
+    split of = {.head = 0};
+    PLANC_TRY(choose_split(p, item, &of));
+    PLANC_TRY(choose_whole(p, item, of.n_whole + (of.tail > 0 && of.tail_page == NONE)));
+    PLANC_TRY(part_page(p, &of));
+    PLANC_TRY(map_split(p, &of, item));
+    PLANC_TRY(take_split(p, &of, item));
+  }
+  return NULL;
+}
+
+static planc_status take_split(page_placing *p, const split *of, const pl_item *item) {
+  for (int32_t s = 0; s < N_SPANS; s++) {
+    const pl_lifetime span = item->spans[s];
+    if (of->head > 0) PLANC_TRY(take(p, of->head_page, p->page_bytes - of->head, p->page_bytes, span));
+    for (int64_t c = 0; c < p->chosen.len; c++) PLANC_TRY(take(p, p->chosen.data[c], 0, p->page_bytes, span));
+    if (of->tail > 0) PLANC_TRY(take(p, of->tail_page, 0, of->tail, span));
+  }
+  return NULL;
+}
+
+static int32_t start_of(const pl_item *item) {
+  if (pl_lifetime_is_empty(item->spans[0])) return item->spans[1].start;
+  if (pl_lifetime_is_empty(item->spans[1])) return item->spans[0].start;
+  return (int32_t)pl_min(item->spans[0].start, item->spans[1].start);
+}
+
+static int earliest_first(const void *left, const void *right) {
+  const starting *a = left, *b = right;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return (a->item > b->item) - (a->item < b->item);
+}
+
+static planc_status list_others(const page_placing *p, starting **out, int32_t *out_n) {
+  starting *order;
+  int32_t n = 0;
+  PLANC_TRY(PL_NEW(p->arena, &order, p->n));
+  for (int32_t i = 0; i < p->n; i++)
+    if (!is_shared(p, &p->items[i])) order[n++] = (starting){start_of(&p->items[i]), i};
+  if (n > 0) qsort(order, (size_t)n, sizeof *order, earliest_first);
+  *out = order;
+  *out_n = n;
+  return NULL;
+}
+
+static int soonest_first(const void *left, const void *right) {
+  const page_choice *a = left, *b = right;
+  if (a->until != b->until) return a->until < b->until ? -1 : 1;
+  return (a->page > b->page) - (a->page < b->page);
+}
+
+static int ascending(const void *left, const void *right) {
+  const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+  return (a > b) - (a < b);
+}
+
+static planc_status list_free(page_placing *p, const pl_item *item, int64_t needed);
+
+/* Pages that are taken soonest, then those that are free for good, then new ones; in the order in which they lie. */
+static planc_status choose_whole(page_placing *p, const pl_item *item, int64_t needed) {
+  PLANC_TRY(list_free(p, item, needed));
+  if (p->soon.len > 0) qsort(p->soon.data, (size_t)p->soon.len, sizeof *p->soon.data, soonest_first);
+  p->chosen.len = 0;
+  for (int64_t k = 0; k < p->soon.len && p->chosen.len < needed; k++) VEC_PUSH(&p->chosen, p->soon.data[k].page);
+  for (int64_t k = 0; k < p->free.len && p->chosen.len < needed; k++) VEC_PUSH(&p->chosen, p->free.data[k]);
+  while (p->chosen.len < needed) {
+    VEC_PUSH(&p->chosen, (int32_t)p->first.len);
+    VEC_PUSH(&p->first, NONE);
+  }
+  if (needed > 0) qsort(p->chosen.data, (size_t)needed, sizeof *p->chosen.data, ascending);
+  return NULL;
+}
+
+static bool is_free(page_placing *p, int32_t page, const pl_item *item, int32_t start, int32_t *out_until);
+
+/* All that are taken later, and as many as are needed of the others. */
+static planc_status list_free(page_placing *p, const pl_item *item, int64_t needed) {
+  const int32_t start = start_of(item), n_pages = (int32_t)p->first.len;
+  p->soon.len = p->free.len = 0;
+  for (int32_t c = 0; c < n_pages; c++) {
+    int32_t until;
+    if (!is_free(p, c, item, start, &until)) continue;
+    if (until < INT32_MAX)
+      VEC_PUSH(&p->soon, ((page_choice){until, c}));
+    else if (p->free.len < needed)
+      VEC_PUSH(&p->free, c);
+  }
+  return NULL;
+}
+
+/* The first of a page's takings that has not ended at `start`: no item that is still to be placed begins before. */
+static int32_t first_taking(page_placing *p, int32_t page, int32_t start) {
+  int32_t *first = &p->first.data[page];
+  while (*first != NONE && p->takings.data[*first].span.end <= start) *first = p->takings.data[*first].next;
+  return *first;
+}
+
+static bool meets(const pl_item *item, pl_lifetime span) {
+  for (int32_t s = 0; s < N_SPANS; s++) {
+    const pl_lifetime own = item->spans[s];
+    if (!pl_lifetime_is_empty(own) && own.start < span.end && span.start < own.end) return true;
+  }
+  return false;
+}
+
+/* Whether a page is free while an item lives that begins at `start`; *out_until is where it is taken next, INT32_MAX =
+ * never. */
+static bool is_free(page_placing *p, int32_t page, const pl_item *item, int32_t start, int32_t *out_until) {
+  const int32_t end = (int32_t)pl_max(item->spans[0].end, item->spans[1].end);
+  const int32_t first = first_taking(p, page, start);
+  *out_until = first == NONE ? INT32_MAX : p->takings.data[first].span.start;
+  for (int32_t t = first; t != NONE && p->takings.data[t].span.start < end; t = p->takings.data[t].next)
+    if (meets(item, p->takings.data[t].span)) return false;
+  return true;
+}
+
+/* --- Parts of pages ----------------------------------------------------------------------------------------------- */
+
+static planc_status list_parts(page_placing *p, const pl_item *item);
+static split with_head(const page_placing *p, int64_t bytes, int64_t head, int32_t page);
+static bool is_better(const split *a, const split *b);
+
+/* The one with the fewest whole pages: without a head, or with one that fills up what is left of a page, or has no
+ * tail behind it. */
+static planc_status choose_split(page_placing *p, const pl_item *item, split *out) {
+  const int64_t bytes = pl_align_up(item->bytes, PLANC_ALIGNMENT), rest = bytes % p->page_bytes;
+  if (bytes / p->page_bytes > MAX_MAPPED) return map_run(p, 0, bytes / p->page_bytes); /* which is too much */
+  PLANC_TRY(list_parts(p, item));
+  *out = with_head(p, bytes, 0, NONE);
+  for (int64_t k = 0; k < p->parts.len && rest > 0; k++) {
+    const page_part *of = &p->parts.data[k];
+    const int64_t heads[] = {of->at_last, of->at_last > rest ? rest : 0};
+    for (size_t h = 0; h < sizeof heads / sizeof *heads; h++) {
+      const split other = with_head(p, bytes, heads[h], of->page);
+      if (heads[h] > 0 && is_better(&other, out)) *out = other;
+    }
+  }
+  return NULL;
+}
+
+static planc_status list_parts(page_placing *p, const pl_item *item) {
+  const int32_t start = start_of(item);
+  p->parts.len = 0;
+  for (int64_t k = 0; k < p->parted.len; k++) {
+    const int32_t page = p->parted.data[k];
+    int64_t low = p->page_bytes, high = 0;
+    for (int32_t t = first_taking(p, page, start); t != NONE; t = p->takings.data[t].next) {
+      const page_taking *taken = &p->takings.data[t];
+      if (!meets(item, taken->span)) continue;
+      low = pl_min(low, taken->low);
+      high = pl_max(high, taken->high);
+    }
+    if (high > 0 && (low > 0 || high < p->page_bytes))
+      VEC_PUSH(&p->parts, ((page_part){low, p->page_bytes - high, page}));
+  }
+  return NULL;
+}
+
+/* Its tail goes where least is left beside it. */
+static split with_head(const page_placing *p, int64_t bytes, int64_t head, int32_t page) {
+  const int64_t behind = bytes - head;
+  split out = {.head = head,
+               .tail = behind % p->page_bytes,
+               .n_whole = behind / p->page_bytes,
+               .head_page = page,
+               .tail_page = NONE};
+  int64_t least = INT64_MAX;
+  for (int64_t k = 0; k < p->parts.len && out.tail > 0; k++) {
+    const page_part *of = &p->parts.data[k];
+    if (of->page == page || of->at_first < out.tail || of->at_first >= least) continue;
+    least = of->at_first;
+    out.tail_page = of->page;
+  }
+  return out;
+}
+
+static int64_t whole_pages(const split *of) {
+  return of->n_whole + (of->tail > 0 && of->tail_page == NONE);
+}
+
+/* Of as many whole pages the one that parts none, or else the one with the shorter tail: more is left beside it. */
+static bool is_better(const split *a, const split *b) {
+  if (whole_pages(a) != whole_pages(b)) return whole_pages(a) < whole_pages(b);
+  bool parts = a->tail > 0 && a->tail_page == NONE, other = b->tail > 0 && b->tail_page == NONE;
+  return parts != other ? other : a->tail < b->tail;
+}
+
+/* The last of the whole ones is parted where no other has room for the tail. */
+static planc_status part_page(page_placing *p, split *of) {
+  if (of->tail == 0 || of->tail_page != NONE) return NULL;
+  of->tail_page = p->chosen.data[--p->chosen.len];
+  for (int64_t k = 0; k < p->parted.len; k++)
+    if (p->parted.data[k] == of->tail_page) return NULL;
+  VEC_PUSH(&p->parted, of->tail_page);
+  return NULL;
+}
+
+/* To addresses behind all others. */
+static planc_status map_split(page_placing *p, const split *of, pl_item *item) {
+  const int32_t *pages = p->chosen.data;
+  item->address = p->n_mapped * p->page_bytes + (of->head > 0 ? p->page_bytes - of->head : 0);
+  if (of->head > 0) PLANC_TRY(map_run(p, of->head_page, 1));
+  for (int64_t k = 0, end; k < p->chosen.len; k = end) {
+    for (end = k + 1; end < p->chosen.len && pages[end] == pages[end - 1] + 1;) end++;
+    PLANC_TRY(map_run(p, pages[k], end - k));
+  }
+  return of->tail > 0 ? map_run(p, of->tail_page, 1) : NULL;
+}
