@@ -330,7 +330,7 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
   }
   /* No choice ends above everything stacked on what is stated. */
   if (pl_add_saturate(total, stated_top) > INT64_MAX / 2) {
-    return planc_error(PLANC_BAD_INPUT, "the addresses needed exceed 64 bits");
+    return planc_error(PLANC_BAD_INPUT, "sizes of more than 2^62 bytes together");
   }
   return NULL;
 }

@@ -31,7 +31,7 @@ typedef struct pl_overlap {
 
 /* Fills the blank addresses (0 where nothing is needed); *out_top is the highest end of any item. Time and memory are
  * nearly linear in `n` and the last position. Deterministic. INTERNAL when two stated addresses overlap, with
- * *out_overlap, which may be NULL where none is stated; BAD_INPUT when all items together exceed int64. */
+ * *out_overlap, which may be NULL where none is stated; BAD_INPUT when all items together exceed 2^62 bytes. */
 planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap);
 
 /* The same where no address is stated, for addresses that are multiples of `unit`: sizes count rounded up to it.

@@ -9,12 +9,13 @@ usage: bench_elsewhere.py [--json] [--seconds N] [--effort N] [--reorder] [--onl
 
 Each FILE or FOLDER is one of those that elsewhere.py reads, or a folder of such: G10's with kernels.tsv, Checkmate's .json,
 DTR's .log.gz beside its measured.tsv, MONET's .json beside its solutions.tsv and gurobi_results.tsv. Without any:
-../shared/bench. A planning run that takes longer than N seconds (60) is cut; where a problem of MONET's takes many of
-them, all together. With --reorder MONET's problems are planned in a second order of the ops as well, none of MONET's."""
+../shared/bench. A planning run that takes longer than N seconds (60) is cut; of MONET's problems all runs together, which
+go on with more effort than N while seconds are left. With --reorder MONET's problems are planned in a second order of the ops as well, none of MONET's."""
 
 import argparse
 import collections
 import csv
+import itertools
 import json
 import os
 import resource
@@ -47,6 +48,7 @@ HOST_GIB = 128
 STORAGE = "16T"
 # How many choices of what MONET's backward nodes read are planned with more effort.
 MONET_CHOICES = 3
+MOST_EFFORT = 3
 MONET_SEARCHED = 0.7  # of the seconds
 # Least duration over that without recompute, by budget as a share of the peak without; None: proven that there is none. From
 # ../shared/bench/README.md: a CP-SAT solver, the file's order of nodes, at most two runs of each.
@@ -289,22 +291,22 @@ class MonetPlans:
         return row
 
     def best(self, effort):
-        """The fastest found. Where there are choices, most of the time goes into finding good ones, quickly."""
-        quick = min(effort, 1) if self.problem.choices() else effort
+        """The fastest found. Where there are choices, most of the time goes into finding good ones; what is left of it goes into
+        the best of them, with more and more effort."""
         goes_on = lambda: self.spent + self.longest < MONET_SEARCHED * self.runs.seconds
         rows = {}
 
         def units_of(choice):
-            row = self.plan(choice, quick)
+            row = self.plan(choice, effort)
             rows[tuple(sorted(choice.items()))] = row
             return row.get("units", float("inf"))
 
         choices = elsewhere_monet_ways.ranked(self.problem, units_of, goes_on)
         best = rows[tuple(sorted(choices[0].items()))]
-        for choice in choices[:MONET_CHOICES] if quick < effort else ():
+        for more, choice in itertools.product(range(effort + 1, MOST_EFFORT + 1), choices[:MONET_CHOICES]):
             if "none" in best or self.spent >= self.runs.seconds:
                 break
-            row = self.plan(choice, effort)
+            row = self.plan(choice, more)
             if row.get("units", float("inf")) < best["units"]:
                 best = row
         return {**best, "cpu_seconds": self.spent}
@@ -405,7 +407,7 @@ def main():
     parser.add_argument("paths", nargs="*", metavar="FILE|FOLDER")
     parser.add_argument("--json", action="store_true", help="rows as one line of JSON, and nothing else")
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--effort", type=int, default=1, choices=range(4))
+    parser.add_argument("--effort", type=int, default=1, choices=range(MOST_EFFORT + 1))
     parser.add_argument("--reorder", action="store_true")
     try:
         if "--json" in sys.argv:

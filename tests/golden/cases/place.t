@@ -91,7 +91,7 @@ What is no such file is refused with its line, and nothing is written.
   ! planc: bad.csv: line 2: lower 4 is not below upper 4
   [3]
   $ printf 'id,lower,upper,size\na,0,4,9223372036854775807\nb,0,4,1\n' > bad.csv; planc place bad.csv -o bad.out
-  ! planc: bad.csv: the addresses needed exceed 64 bits
+  ! planc: bad.csv: sizes of more than 2^62 bytes together
   [3]
   $ : > bad.csv; planc place bad.csv -o bad.out
   ! planc: bad.csv: line 1 has no column id: it names id, lower, upper and size
