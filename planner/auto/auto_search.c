@@ -1,28 +1,15 @@
-/* The search for ways (auto_search.h): what is judged, and where it begins. */
+/* The search for ways (auto_search.h): what is judged, and what comes of it. */
 #include "planner/auto/auto_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/base/goes_on.h"
-#include "util/heap.h"
-
-/* A way for a gap that stays as yet. */
-typedef struct pl_auto_move {
-  int64_t saved, costs; /* ns, of charges and of time, when it was last looked at; costs > 0 */
-  int32_t gap, round;   /* how many moves had been made then; NOT_YET: it is an estimate */
-  uint8_t way;
-} pl_auto_move;
-
-enum { NOT_YET = -1, LEAST_COST_NS = 100 };
-
 /* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
-static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
+static const pl_auto_score worst = {INT64_MAX / 4, PL_AUTO_MOST_CHARGE}, nothing = {INT64_MAX, INT64_MAX};
 
 static planc_status new_kept(int64_t n, pl_arena *arena, pl_auto_kept *out);
 static planc_status weigh_gaps(pl_auto_search *s, pl_arena *arena);
 static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s);
-static void let_all_stay(pl_auto_search *s);
 
 planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out) {
@@ -48,7 +35,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->price_kept, gaps->order->n));
   PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
   PLANC_TRY(weigh_gaps(out, arena));
-  let_all_stay(out);
+  pl_auto_let_all_stay(out);
   return set_prices(prices, arena, out);
 }
 
@@ -119,17 +106,17 @@ static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, p
   return NULL;
 }
 
-static void keep_fixed(pl_auto_search *s) {
+void pl_auto_keep_fixed(pl_auto_search *s) {
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
     if (s->fixed[g] != PL_AUTO_ANY_WAY) s->ways[g] = (uint8_t)s->fixed[g];
 }
 
-static void let_all_stay(pl_auto_search *s) {
+void pl_auto_let_all_stay(pl_auto_search *s) {
   memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
   memset(s->ways, PL_AUTO_COPIED, (size_t)s->gaps->n_fed);
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
     if (s->gaps->items[g].is_tail) s->ways[g] = PL_AUTO_AGAIN;
-  keep_fixed(s);
+  pl_auto_keep_fixed(s);
 }
 
 void pl_auto_search_fix(pl_auto_search *s, int32_t gap, int way) {
@@ -142,7 +129,7 @@ void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails) {
   s->room = room;
   s->rehearsal.limit = room;
   s->best_score = nothing;
-  keep_fixed(s);
+  pl_auto_keep_fixed(s);
   memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
   s->rehearsal.has_tails = tails && s->gaps->n_tails > 0;
   find_candidates(s);
@@ -254,263 +241,9 @@ int64_t pl_auto_charge_kept(pl_auto_search *s) {
   return kept->works ? charge_of(s, kept->held, kept->host_bytes) : worst.charge;
 }
 
-/* --- One way after the other -------------------------------------------------------------------------------------- */
-
-static bool is_better_move(const pl_auto_search *s, pl_auto_move a, pl_auto_move b) {
-  (void)s;
-  pl_signed_wide first = (pl_signed_wide)a.saved * b.costs, second = (pl_signed_wide)b.saved * a.costs;
-  if (first != second) return first > second;
-  return a.gap != b.gap ? a.gap < b.gap : a.way < b.way;
-}
-PL_HEAP(moves, pl_auto_move, pl_auto_search, is_better_move)
-
-static void start_one_by_one(pl_auto_search *s, int64_t most_work);
-static void start_at_once(pl_auto_search *s, bool again);
-static void start_in_segments(pl_auto_search *s, int64_t most_work);
-static void look_at(pl_auto_search *s, pl_auto_move *move);
-static void take(pl_auto_search *s, const pl_auto_move *move);
-static int32_t list_moves(pl_auto_search *s);
-static void take_back(pl_auto_search *s, int32_t n_taken);
-
-void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
-  enum { LOOKS = 4 };
-  let_all_stay(s);
-  pl_auto_judge(s);
-  if (pl_mul_saturate(LOOKS * (int64_t)s->n_candidates, pl_rehearsal_work(&s->rehearsal)) > most_work)
-    start_at_once(s, true);
-  else
-    start_one_by_one(s, most_work);
-  if (!pl_auto_fits(s->score)) start_at_once(s, false);
-  if (s->rehearsal.has_tails) start_in_segments(s, most_work);
-}
-
-static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
-  int64_t until = pl_add_saturate(s->work, most_work);
-  int32_t n_taken = 0, n = list_moves(s);
-  while (n > 0 && !pl_auto_fits(s->score) && s->work < until && s->rehearsal.steps < s->most_steps &&
-         pl_goes_on(s->watch)) {
-    pl_auto_move *first = &s->moves[0];
-    bool is_new = first->round == n_taken, is_done = s->ways[first->gap] != PL_AUTO_STAYS;
-    if (!is_done && !is_new) {
-      first->round = n_taken;
-      look_at(s, first);
-      moves_sink(s, s->moves, n);
-      continue;
-    }
-    if (!is_done && first->saved <= 0) break;
-    if (!is_done) {
-      take(s, first);
-      s->taken[n_taken++] = first->gap;
-      pl_auto_judge(s);
-    }
-    s->moves[0] = s->moves[--n];
-    moves_sink(s, s->moves, n);
-  }
-  take_back(s, n_taken);
-}
-
-/* What is not needed after all, the latest first. */
-static void take_back(pl_auto_search *s, int32_t n_taken) {
-  for (int32_t k = n_taken - 1; k >= 0; k--) {
-    uint8_t was = s->ways[s->taken[k]];
-    pl_auto_score before = s->score;
-    s->ways[s->taken[k]] = PL_AUTO_STAYS;
-    pl_auto_judge(s);
-    if (s->score.charge <= before.charge && s->score.ns <= before.ns) continue;
-    s->ways[s->taken[k]] = was;
-    s->score = before;
-  }
-}
-
 /* Where the op stands that writes the version of a gap. */
 int32_t pl_auto_writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
   return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
-}
-
-static int64_t charge_within(const pl_auto_search *s, const pl_auto_gap *gap);
-static int64_t links_cost(const pl_auto_search *s, const pl_auto_gap *gap);
-
-/* What each saves and costs by itself: it is looked at when it comes first. */
-static int32_t list_moves(pl_auto_search *s) {
-  const pl_rehearsal *r = &s->rehearsal;
-  int32_t n = 0;
-  for (int32_t k = 0; k < s->n_candidates; k++) {
-    const pl_auto_gap *gap = &s->gaps->items[s->candidates[k]];
-    const int64_t saved = gap->is_tail ? 0 : charge_within(s, gap);
-    for (int way = PL_AUTO_COPIED; saved > 0 && way <= PL_AUTO_AGAIN; way++) {
-      if (!gap->open[way]) continue;
-      int64_t costs = way == PL_AUTO_COPIED ? links_cost(s, gap) : r->op_ns[pl_auto_writer_position(r, gap)];
-      s->moves[n++] = (pl_auto_move){.gap = s->candidates[k],
-                                     .round = NOT_YET,
-                                     .way = (uint8_t)way,
-                                     .saved = saved,
-                                     .costs = pl_max(costs, LEAST_COST_NS)};
-      moves_rise(s, s->moves, n);
-    }
-  }
-  return n;
-}
-
-/* That its bytes are charged with where there are too many. */
-static int64_t charge_within(const pl_auto_search *s, const pl_auto_gap *gap) {
-  const int32_t n = s->gaps->order->n, end = pl_auto_gap_wraps(gap) ? gap->to + n : gap->to;
-  pl_signed_wide sum = 0;
-  for (int32_t at = gap->from + 1; at < end; at++) {
-    int32_t p = at < n ? at : at - n;
-    int64_t beyond = pl_rehearsal_beyond(&s->rehearsal, p);
-    if (beyond > 0) sum += (pl_signed_wide)pl_min(beyond, gap->bytes) * s->price[p] >> PL_PRICE_BITS;
-  }
-  return sum > worst.charge ? worst.charge : (int64_t)sum;
-}
-
-/* A copy costs the time of links that others want, even where nothing waits for it. */
-static int64_t links_cost(const pl_auto_search *s, const pl_auto_gap *gap) {
-  return pl_muldiv_floor(gap->in_ns, s->in_price, PL_PRICE_ONE) +
-         pl_muldiv_floor(gap->out_ns, s->out_price, PL_PRICE_ONE);
-}
-
-static int32_t inputs_of(const pl_auto_search *s, const pl_auto_move *move, int32_t tails[PL_AUTO_MOST_INPUTS]);
-
-/* What a move would save and cost now. */
-static void look_at(pl_auto_search *s, pl_auto_move *move) {
-  const pl_auto_gap *gap = &s->gaps->items[move->gap];
-  pl_auto_score before = s->score;
-  int32_t tails[PL_AUTO_MOST_INPUTS], n_tails = inputs_of(s, move, tails);
-  take(s, move);
-  pl_auto_judge(s);
-  int64_t links_ns = move->way == PL_AUTO_COPIED ? links_cost(s, gap) : 0;
-  move->saved = before.charge - s->score.charge;
-  move->costs = pl_max(pl_max(s->score.ns - before.ns, links_ns), LEAST_COST_NS);
-  s->ways[move->gap] = PL_AUTO_STAYS;
-  for (int32_t k = 0; k < n_tails; k++) s->ways[tails[k]] = PL_AUTO_AGAIN;
-  s->score = before;
-}
-
-/* Tails that stay for it may go on doing so: they do not where nothing that is computed again wants them. */
-static void take(pl_auto_search *s, const pl_auto_move *move) {
-  int32_t tails[PL_AUTO_MOST_INPUTS], n = inputs_of(s, move, tails);
-  s->ways[move->gap] = move->way;
-  for (int32_t k = 0; k < n; k++) s->ways[tails[k]] = PL_AUTO_STAYS;
-}
-
-/* Tails that have to stay for a move. */
-static int32_t inputs_of(const pl_auto_search *s, const pl_auto_move *move, int32_t tails[PL_AUTO_MOST_INPUTS]) {
-  bool needs_them = move->way == PL_AUTO_AGAIN && s->gaps->items[move->gap].needs_tails;
-  return needs_them ? pl_auto_search_inputs(s, move->gap, tails) : 0;
-}
-
-int32_t pl_auto_search_inputs(const pl_auto_search *s, int32_t gap, int32_t tails[PL_AUTO_MOST_INPUTS]) {
-  const pl_rehearsal *r = &s->rehearsal;
-  const pl_auto_gap *of = &s->gaps->items[gap];
-  const planc_trace *trace = s->gaps->trace;
-  const int32_t *first_version = s->gaps->first_version;
-  const planc_instance *in = &trace->instances[r->tables.writer[first_version[of->buffer] + of->version]];
-  int32_t n = 0;
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses && n < PL_AUTO_MOST_INPUTS; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (access->effect || access->read < 0) continue;
-    int32_t tail = r->wants.tail[first_version[access->buffer] + access->read];
-    if (tail >= 0 && s->ways[tail] != PL_AUTO_STAYS) tails[n++] = tail;
-  }
-  return n;
-}
-
-/* --- All at once -------------------------------------------------------------------------------------------------- */
-
-static int32_t estimate_moves(pl_auto_search *s, bool again);
-static int by_worth(const void *left, const void *right);
-static void take_first(pl_auto_search *s, int32_t n);
-
-/* As many moves as are needed, by what they seem to be worth. What is copied takes no memory on its way back, as what
- * is computed again may: without that more fits. */
-static void start_at_once(pl_auto_search *s, bool again) {
-  take_first(s, 0);
-  int32_t n = estimate_moves(s, again), low = 0, high = n;
-  if (n > 0) qsort(s->moves, (size_t)n, sizeof *s->moves, by_worth);
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    take_first(s, middle);
-    if (pl_auto_fits(s->score))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  take_first(s, high);
-}
-
-/* Of each gap the way that costs less. A copy saves the bytes inside its gap wherever there are too many. */
-static int32_t estimate_moves(pl_auto_search *s, bool again) {
-  const pl_rehearsal *r = &s->rehearsal;
-  int32_t n = 0, positions = s->gaps->order->n;
-  int64_t *before = s->prices_before;
-  before[0] = 0;
-  for (int32_t p = 0; p < positions; p++)
-    before[p + 1] = pl_add_saturate(before[p], pl_rehearsal_beyond(r, p) > 0 ? s->price[p] : 0);
-  for (int32_t k = 0; k < s->n_candidates; k++) {
-    int32_t g = s->candidates[k];
-    const pl_auto_gap *gap = &s->gaps->items[g];
-    if (gap->is_tail) continue;
-    int64_t prices = pl_auto_gap_wraps(gap) ? before[positions] - before[gap->from + 1] + before[gap->to]
-                                            : before[gap->to] - before[gap->from + 1];
-    int64_t again_ns = gap->open[PL_AUTO_AGAIN] && !gap->needs_tails && (again || !gap->open[PL_AUTO_COPIED])
-                           ? r->op_ns[pl_auto_writer_position(r, gap)]
-                           : INT64_MAX;
-    int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns / 2 + gap->out_ns / 2 : INT64_MAX;
-    int64_t costs = pl_min(again_ns, copies_ns);
-    if (prices <= 0 || costs == INT64_MAX) continue;
-    s->moves[n++] = (pl_auto_move){.gap = g,
-                                   .way = again_ns < copies_ns ? PL_AUTO_AGAIN : PL_AUTO_COPIED,
-                                   .saved = pl_muldiv_floor(gap->bytes, prices, 1 << 16),
-                                   .costs = pl_max(costs, 1)};
-  }
-  return n;
-}
-
-static int by_worth(const void *left, const void *right) {
-  const pl_auto_move *a = left, *b = right;
-  return is_better_move(NULL, *a, *b) ? -1 : is_better_move(NULL, *b, *a);
-}
-
-static void take_first(pl_auto_search *s, int32_t n) {
-  let_all_stay(s);
-  for (int32_t k = 0; k < n; k++) s->ways[s->moves[k].gap] = s->moves[k].way;
-  pl_auto_judge(s);
-}
-
-/* --- Segments ----------------------------------------------------------------------------------------------------- */
-
-static void keep_if_better(pl_auto_search *s, pl_auto_score *best);
-
-/* Short ones and long ones, of which from none to all of those that come first are copied in place of staying, in a few
- * steps: the best, if that is better than what there is. Where even that takes more than `most_work` all stay, and are
- * of use only if nothing else fits. */
-static void start_in_segments(pl_auto_search *s, int64_t most_work) {
-  enum { STEPS = 4, REACHES = 16 };
-  const int64_t all = pl_mul_saturate(INT64_C(2) * (STEPS + 1) * REACHES, pl_rehearsal_work(&s->rehearsal));
-  const int32_t last_step = all <= most_work ? STEPS : 0;
-  pl_auto_score best = s->score;
-  if (last_step == 0 && pl_auto_fits(s->score)) return;
-  memcpy(s->kept, s->ways, (size_t)s->gaps->n);
-  for (int32_t reach = 1, n_cuts = 1; n_cuts > 0 && pl_goes_on(s->watch); reach *= 2) {
-    n_cuts = pl_auto_segments_cut(&s->segments, reach);
-    for (int32_t k = 0; k < 2 * (last_step + 1); k++) {
-      let_all_stay(s);
-      pl_auto_segments_set(&s->segments, k / 2 * (n_cuts + 1) / STEPS, k % 2 > 0, s->ways);
-      keep_fixed(s);
-      pl_auto_judge(s);
-      keep_if_better(s, &best);
-    }
-    if (reach > s->gaps->order->n / 2) break;
-  }
-  memcpy(s->ways, s->kept, (size_t)s->gaps->n);
-  pl_auto_judge(s);
-}
-
-static void keep_if_better(pl_auto_search *s, pl_auto_score *best) {
-  enum { TIMES = 5 /* the charge: at first prices it is less than making it fit costs */ };
-  if (pl_auto_sum(s->score, TIMES) >= pl_auto_sum(*best, TIMES)) return;
-  *best = s->score;
-  memcpy(s->kept, s->ways, (size_t)s->gaps->n);
 }
 
 /* --- What is stated ----------------------------------------------------------------------------------------------- */
@@ -529,7 +262,7 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   pl_auto_judge(s);
   if (!r->works) {
-    let_all_stay(s);
+    pl_auto_let_all_stay(s);
     pl_auto_judge(s);
   }
   for (int32_t g = 0; g < s->gaps->n; g++) {

@@ -22,6 +22,8 @@ typedef struct pl_auto_score {
   int64_t charge; /* for bytes beyond the room, ns */
 } pl_auto_score;
 
+#define PL_AUTO_MOST_CHARGE (INT64_MAX / 4)
+
 static inline bool pl_auto_fits(pl_auto_score score) {
   return score.charge == 0;
 }
@@ -40,6 +42,13 @@ typedef struct pl_auto_kept {
   int64_t *lost;                     /* and one more: the time that is lost ahead of it */
   int64_t host_bytes;
 } pl_auto_kept;
+
+/* A way for a gap that stays as yet. */
+typedef struct pl_auto_move {
+  int64_t saved, costs; /* ns, of charges and of time, when it was last looked at; costs > 0 */
+  int32_t gap, round;   /* how many moves had been made then; NOT_YET: it is an estimate */
+  uint8_t way;
+} pl_auto_move;
 
 typedef struct pl_auto_search {
   const pl_auto_gaps *gaps; /* borrowed */
@@ -69,8 +78,8 @@ typedef struct pl_auto_search {
   int64_t *beyond;        /* by position, bytes beyond the room; scratch */
   int64_t *price_kept;    /* by position, prices as they are when the first gap is forced */
   uint64_t random;
-  const planc_watch *watch;   /* where it says so the search ends; NULL: there is none */
-  struct pl_auto_move *moves; /* two for each gap */
+  const planc_watch *watch; /* where it says so the search ends; NULL: there is none */
+  pl_auto_move *moves;      /* two for each gap */
   int32_t *taken;
 } pl_auto_search;
 
@@ -90,6 +99,9 @@ void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
 /* From where everything stays. Ways are judged one by one as long as that takes at most `most_work`; beyond that, as
  * for large graphs from the beginning, many are taken at once. */
 void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
+/* Has all stay that may, tails not, and all that is fixed in its way; and the latter alone. Nothing is judged. */
+void pl_auto_let_all_stay(pl_auto_search *s);
+void pl_auto_keep_fixed(pl_auto_search *s);
 /* By so many changes, whether they are kept or not. At first one that is slower may be kept where it loses about one
  * part in `first_part` of the ideal time, later on less. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
