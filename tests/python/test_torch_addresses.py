@@ -19,7 +19,7 @@ from torchsteps import STEPS, cnn, gpt, unet
 
 # With parts of the plain peak, in percent. Not all have a plan for each step.
 PLANS = (("none", 100), ("auto", 100), ("auto", 60), ("auto", 40), ("capuchin", 70), ("chen", 70), ("cheap", 70), ("naive", 100))
-PART = 3  # of them that each step takes
+PART = 4  # of them that each step takes
 needs_extension = unittest.skipUnless(
     extension.plain_calls(),
     "skipped: planc_torch's extension is not built (make torch-extension; Debian: libtorch-dev, pybind11-dev)")

@@ -11,6 +11,7 @@ import warnings
 
 from torchfollow import FollowTest, Run, parameters, planc_torch, tensors_of, torch  # first: it finds a Python with PyTorch
 
+from sampling import sampled
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -327,9 +328,9 @@ class DifferenceTest(FollowTest):
     def test_each_is_told_and_computes_the_same(self):
         recorded = self.record(cnn)
         plans = [recorded.planned("auto", recorded.plain_bytes // 2)[0], recorded.planned("cheap", recorded.least("cheap"))[0]]
-        for name, (between, left, reason) in DIFFERENCES.items():
+        for number, (name, (between, left, reason)) in enumerate(DIFFERENCES.items()):
             plain = Run(cnn, None, between)
-            for plan in plans:
+            for plan in sampled(plans, 2, number):
                 with self.subTest(name, plan=os.path.basename(plan)):
                     ours = Run(cnn, plan, between)
                     self.assert_same(ours, plain, name)

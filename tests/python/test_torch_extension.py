@@ -48,16 +48,16 @@ def under(test, patched, name, **others):
     return type(test.__name__ + name, (test,), {"setUp": set_up, **others})
 
 
-FEW_PLANS = {"PLANS": [("auto", 60), ("superneurons", 70)], "FEWEST": 8, "PART": 2}
+FEW_PLANS = {"PLANS": [("auto", 60), ("superneurons", 70)], "FEWEST": 8, "PART": 2, "STEPS_PART": 2}
 
 if MODULE:  # else test_torch_follow.py runs in Python alone as it is
     PlanTestAlone, BetweenTestAlone, HardTestAlone = (
         under(follow.PlanTest, in_python_alone, "InPythonAlone", **FEW_PLANS),
-        under(follow.BetweenTest, in_python_alone, "InPythonAlone", PART=3),
+        under(follow.BetweenTest, in_python_alone, "InPythonAlone", PART=4, FIRST=1),
         # That one is with the extension and without in any case.
         under(follow.HardTest, in_python_alone, "InPythonAlone", test_memory_that_its_user_has_stays=None))
-    PlanTestAnywhere, BetweenTestAnywhere = (under(follow.PlanTest, without_addresses, "Anywhere", **FEW_PLANS),
-                                             under(follow.BetweenTest, without_addresses, "Anywhere", PART=3))
+    PlanTestAnywhere, BetweenTestAnywhere = (under(follow.PlanTest, without_addresses, "Anywhere", FIRST=1, **FEW_PLANS),
+                                             under(follow.BetweenTest, without_addresses, "Anywhere", PART=4, FIRST=3))
 
 
 @needs_extension
@@ -74,7 +74,7 @@ class SameTest(FollowTest):
     def test_what_differs_is_told_in_the_same_words(self):
         recorded = self.record(cnn)
         plan = recorded.planned("auto", recorded.plain_bytes // 2)[0]
-        for name, (between, _, _) in sampled(list(DIFFERENCES.items()), 3):
+        for name, (between, _, _) in sampled(list(DIFFERENCES.items()), 5):
             with self.subTest(name):
                 ours, in_python, made = self.both(cnn, plan, between)
                 self.assert_same(ours, in_python, name)

@@ -37,11 +37,12 @@ class PlanTest(FollowTest):
     PLANS = [("auto", 45), ("auto", 60), ("auto", 70),
              *((policy, 70) for policy in ("capuchin", "superneurons", "naive", "cheap"))]  # at a part of the plain peak
     FEWEST = 24  # of them, of all steps, that there are
-    PART = 2  # of them that each step takes
+    PART = 3  # of them that each step takes
+    STEPS_PART, FIRST = 1, 0  # of the steps, from which on
 
     def test_every_step_computes_the_same_within_its_plan(self):
         followed = 0
-        for number, make in enumerate(STEPS.values()):
+        for number, make in sampled(list(enumerate(STEPS.values())), self.STEPS_PART, self.FIRST):
             recorded = self.record(make)
             plain = Run(make, metered=True)
             # Without a plan tensors live as long as Python has them, which is no shorter than they are needed.
@@ -65,7 +66,7 @@ class PlanTest(FollowTest):
                 moved = ours.counts["out_bytes"] + ours.counts["repeats"]
                 self.assertGreater(moved, 0, f"{what}: the plan does nothing")
                 followed += 1
-        self.assertGreater(followed, self.FEWEST // (1 if TAKES_ALL else self.PART))
+        self.assertGreater(followed, self.FEWEST // (1 if TAKES_ALL else self.PART * self.STEPS_PART))
 
     def test_gradients_that_wait_for_the_optimizer_are_computed_again(self):
         recorded = self.record(fully_connected)
@@ -166,12 +167,12 @@ BETWEEN = {
 
 
 class BetweenTest(FollowTest):
-    PART = 1  # of what the user does
+    PART, FIRST = 2, 0  # of what the user does
 
     def test_user_reads_and_writes_what_is_at_home_on_the_host(self):
         recorded = self.record(cnn)
         path = recorded.planned("auto", recorded.least("auto"))[0]
-        for name, look in sampled(list(BETWEEN.items()), self.PART):
+        for name, look in sampled(list(BETWEEN.items()), self.PART, self.FIRST):
             with self.subTest(name):
                 away = []
 
@@ -209,7 +210,8 @@ class BetweenTest(FollowTest):
                 return args
             return between
 
-        for number, (make, keeps) in sampled(list(enumerate(itertools.product((cnn, gpt), (False, True)))), self.PART):
+        # Of three one is with each step, and what is kept and is not.
+        for number, (make, keeps) in sampled(list(enumerate(itertools.product((cnn, gpt), (False, True)))), 3):
             recorded, plain = self.record(make), Run(make, None, loading(keeps), 7)
             for policy in sampled(("auto", "naive"), 2, number + number // 2):
                 with self.subTest(make.__name__, policy=policy, keeps=keeps):

@@ -1,4 +1,4 @@
-"""A training run of 1,000 steps as users write one, in a process of its own: it goes on from its last checkpoint, evaluates
+"""A training run of many steps as users write one, in a process of its own: it goes on from its last checkpoint, evaluates
 every 50 steps and can be told where to be killed.
 
     torchlongrun.py FOLDER [PLAN [step N | checkpoint N]]
@@ -12,10 +12,11 @@ from types import SimpleNamespace
 
 from torchfollow import planc_torch, torch  # first: it finds a Python with PyTorch
 
+from sampling import TAKES_ALL
 from torch import nn
 from torch.nn import functional
 
-STEPS, EVALUATED, SAVED = 1000, 50, 40
+STEPS, EVALUATED, SAVED = 1000 if TAKES_ALL else 300, 50, 40
 
 
 def long_run():
