@@ -107,8 +107,12 @@ static int64_t device_arena(const planc_plan *plan) {
 }
 
 START_TEST(random_schedules_in_less_room) {
+  enum { SCHEDULES = 300 };
   tally t = {0};
-  for (uint64_t seed = 0; seed < 300; seed++) {
+  int32_t n = 0;
+  for (uint64_t seed = 0; seed < SCHEDULES; seed++) {
+    if (!is_sampled((int)seed, 3)) continue;
+    n++;
     randgraph_options options = {.max_ops = 90, .max_elements = 4096, .inference = seed % 5 == 4};
     planc_graph *graph;
     randcase c;
@@ -118,9 +122,9 @@ START_TEST(random_schedules_in_less_room) {
     randcase_free(&c);
     planc_graph_free(graph);
   }
-  ck_assert_int_gt(t.moved, 150); /* half as many where what is large keeps no places */
-  ck_assert_int_gt(t.impossible, 10);
-  ck_assert_int_gt(t.beside, 5);
+  ck_assert_int_gt(t.moved, n / 2); /* half as many where what is large keeps no places */
+  ck_assert_int_gt(t.impossible, n / 30);
+  ck_assert_int_gt(t.beside, n / 60);
 }
 END_TEST
 

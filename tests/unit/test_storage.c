@@ -183,9 +183,11 @@ START_TEST(storage_makes_no_plan_slower) {
   enum { GRAPHS = 40 };
   static const char *const policies[] = {"priced", "naive"};
   const planc_policy *policy = planc_policy_find(policies[_i]);
-  int32_t n_compared = 0, n_faster = 0, n_only = 0;
+  int32_t n = 0, n_compared = 0, n_faster = 0, n_only = 0;
   for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+    if (!is_sampled((int)seed, 3)) continue;
     planc_graph *graph;
+    n++;
     randgraph_options options = {.max_ops = 12, .max_elements = 1 << 16};
     ok_in(randgraph_make(seed, &options, &graph), "graph");
     planc_problem problem = {.job.graph = graph, .job.profile = profile, .job.batch = 4, .job.sub_batch = 4};
@@ -211,7 +213,7 @@ START_TEST(storage_makes_no_plan_slower) {
     planc_plan_free(whole);
     planc_graph_free(graph);
   }
-  ck_assert_int_gt(n_compared, GRAPHS / 4);
+  ck_assert_int_gt(n_compared, n / 4);
   ck_assert_int_gt(n_faster + n_only, 0);
 }
 END_TEST
