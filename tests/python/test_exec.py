@@ -10,6 +10,8 @@ import tempfile
 import time
 import unittest
 
+from sampling import TAKES_ALL, sampled
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
@@ -65,10 +67,11 @@ class Exec(unittest.TestCase):
         small, summary = plan(self.folder.name, "small.plan", *problem, "--budget", budget)
         same_rounds = ["--policy", "none", "--sub-batch", summary["sub_batch"]]
         resident, _ = plan(self.folder.name, "resident.plan", *problem, *same_rounds)
-        want, _ = train(resident, "--epochs", 30)
+        compared = 30 if TAKES_ALL else 10
+        want, _ = train(resident, "--epochs", compared)
         got, report = train(small, "--epochs", 30)
-        self.assertEqual(len(want), 30)
-        self.assertEqual(got, want)
+        self.assertEqual((len(want), len(got)), (compared, 30))
+        self.assertEqual(got[:compared], want)
         self.assertLessEqual(report["peak_bytes"], budget)
         self.assertGreaterEqual(report["accuracy"], 0.97)
 
@@ -117,7 +120,7 @@ class Exec(unittest.TestCase):
         self.assertLessEqual(summary["peak_bytes"], whole["peak_bytes"] // 2)
         _, report = train(small, "--iterations", 3, "--verify", "--poison")
         self.assertTrue(report["verified"])
-        for path in (resident, small):
+        for path in sampled([small, resident]):
             _, report = train(path, "--epochs", 20)
             self.assertGreaterEqual(report["accuracy"], 0.95)
 
