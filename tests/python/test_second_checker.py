@@ -73,7 +73,7 @@ def made_by_planc():
     for graph, options in WORKS:
         for number, (policy, least) in enumerate(least_budgets(graph, options).items()):
             for placement in [[], *PLACEMENTS] if policy == "window" else [[]]:
-                for factor in sampled(BUDGETS, 2, number):
+                for factor in sampled(BUDGETS, 3, number):
                     budget = int(least * factor)
                     # What plans hold does not follow from how long they were searched for.
                     effort = ["--effort", "0"] if policy in ("auto", "priced") and "--effort" not in options else []

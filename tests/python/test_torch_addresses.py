@@ -127,7 +127,7 @@ class PlacedTest(FollowTest):
         """Weights that the plan has elsewhere by then come there later, from the first step on, in which momentum begins."""
         make = steps_vision.STEPS["resnet"]
         recorded = self.record(make)
-        for share in (50, 60, 70):
+        for share in sampled((50, 60, 70)):
             with self.subTest(share=share):
                 ours = Run(make, recorded.planned("auto", recorded.plain_bytes * share // 100)[0], watched)
                 before, last = ours.placed[-2:]

@@ -47,7 +47,7 @@ class PlanTest(FollowTest):
             plain = Run(make, metered=True)
             # Without a plan tensors live as long as Python has them, which is no shorter than they are needed.
             self.assertGreaterEqual(plain.metered, recorded.plain_bytes * 95 // 100, make.__name__)
-            for policy, share in sampled(self.PLANS, self.PART, number):
+            for policy, share in sampled(self.PLANS, self.PART, number // self.STEPS_PART):
                 least, budget = recorded.least(policy), recorded.plain_bytes * share // 100
                 if least is None or least > budget:
                     continue
