@@ -1,6 +1,7 @@
 """The op zoo (tests/cuda/zoo): all that the CUDA backend has a kernel or a library's call for is in it, and agrees with
 the host on the emulated device. Needs `make cuda-tests`; without a CUDA toolkit the tests are left out."""
 
+import functools
 import glob
 import itertools
 import json
@@ -35,6 +36,7 @@ def paths(pattern):
     return sorted(glob.glob(os.path.join(ZOO, pattern)))
 
 
+@functools.cache
 def compare(graph, *sizes, options=(), code=0, **environment):
     """What compare_backends tells of a graph on the emulated device, and on stderr."""
     done = subprocess.run([os.path.join(BUILD, "cuda/compare_backends"), "--json", *options, "cuda", graph, *map(str, sizes)],
