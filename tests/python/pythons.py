@@ -111,7 +111,7 @@ def answer(connection):
     try:
         run_main(words)
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        code = int(end.code) if isinstance(end.code, int) else 0 if end.code is None else 1
         if code == 1 and end.code != 1:
             print(end.code, file=sys.stderr)
     except BaseException:  # as Python does
