@@ -14,6 +14,8 @@ import tempfile
 import unittest
 from random import Random
 
+from sampling import TAKES_ALL
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
@@ -22,7 +24,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests/second"))
 import fluid  # noqa: E402
 from planfile import Plan  # noqa: E402
 
-COUNT = int(os.environ.get("BOUND_LP_COUNT", 30))
+COUNT = int(os.environ.get("BOUND_LP_COUNT", 30 if TAKES_ALL else 15))
 SEED = int(os.environ.get("BOUND_LP_SEED", 0))
 SHOW = os.environ.get("BOUND_LP_SHOW")
 LENET, DROPNORM, ODD = "graphs/lenet-digits.yaml", "tests/golden/inputs/dropnorm.yaml", "tests/second/odd.yaml"

@@ -13,6 +13,8 @@ import tempfile
 import unittest
 from random import Random
 
+from sampling import TAKES_ALL
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
@@ -27,7 +29,7 @@ FORWARD = (LENET, LENET, TRANSFORMER)
 POLICIES = ("temporal", "preemptive", "zico", "waterwave", "waterwave-s", "tensile", "vdnn-conv", "capuchin")
 NEVER_SLOWER = ("zico", "waterwave", "waterwave-s")
 DEADLINE = "20ms"
-COUNT = int(os.environ.get("MIXES_ORACLE_COUNT", 30))
+COUNT = int(os.environ.get("MIXES_ORACLE_COUNT", 30 if TAKES_ALL else 18))
 SEED = int(os.environ.get("MIXES_ORACLE_SEED", 17))
 
 
