@@ -1,9 +1,8 @@
 /* Where a search begins (auto_search.h). */
-#include "planner/auto/auto_search.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/auto/auto_search.h"
 #include "planner/base/goes_on.h"
 #include "util/heap.h"
 
