@@ -56,7 +56,7 @@ typedef struct planc_memory {
   /* Virtual memory: addresses are in a range of their own, whose chunks are mapped to those of the arena, one or
    * several to each, once and before the prologue. 0: there is no such range, addresses are the arena's. */
   int64_t chunk_bytes;
-  bool paged;            /* chunks are pages of an allocator's blocks, and data lies anywhere in these */
+  bool paged;            /* chunks are pages, and data lies anywhere in these */
   int32_t first_mapping; /* of plan->mappings, which cover the range from its beginning to its end */
   int32_t n_mappings;
 } planc_memory;

@@ -13,8 +13,8 @@ extern "C" {
 /* Who gives out addresses. */
 typedef enum planc_placement {
   PLANC_PLACEMENT_BEST_FIT, /* with caching; what policies leave blank is placed offline */
-  PLANC_PLACEMENT_PAGED,    /* best fit with caching, of blocks that consist of pages of virtual memory */
-  PLANC_PLACEMENT_VMM       /* virtual memory in chunks; data of at most one chunk shares them, with caching */
+  PLANC_PLACEMENT_PAGED, /* pages of virtual memory; blocks of them where a policy allocates as data comes and goes */
+  PLANC_PLACEMENT_VMM    /* virtual memory in chunks; data of at most one chunk shares them, with caching */
 } planc_placement;
 
 /* Placements that a planning has found already (planner/memory/placement_cache.h). */

@@ -153,9 +153,9 @@ static bool is_enough(const pl_priced *p, int64_t least_ns) {
 
 /* The search is to be without more where what it has found does not hold, and without less where that holds, is too
  * slow to be tried, or nothing is found. More comes in small steps, which double after every few, since what is found
- * in much less room at once is slower; once less has been wanted, steps are halved. One search that finds nothing
- * decides nothing: the next one, which is longer, is in the same room, and only if that finds nothing either the room
- * lacks too much. */
+ * in much less room at once is slower; once less has been wanted, steps are halved. Pages lack no more than what they
+ * have come to `beyond` the budget. One search that finds nothing decides nothing: the next one, which is longer, is in
+ * the same room, and only if that finds nothing either the room lacks too much. */
 static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond) {
   enum { MOST_MISSED = 2, ALIKE = 3 };
   bool less = wants_less || !found;

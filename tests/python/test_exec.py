@@ -215,6 +215,22 @@ class Exec(unittest.TestCase):
         self.assertRegex(notes[0], rf"^planrun: note: \S+: the loss of iteration {first} is (nan|infinite), the first "
                          "that is no finite number$")
 
+    def test_plans_in_pages_compute_the_same(self):
+        """Of every policy that places so; where memory is scarce tensors lie on pages that are apart."""
+        problem = ["--batch", 64, "--sub-batch", 64, "--placement", "paged", "--chunk", "4K"]
+        mappings = []
+        for budget in sampled(["740K", "660K", "700K", "800K"]):
+            compared = run("planc", "compare", os.path.join(ROOT, "graphs/lenet-digits.yaml"), *problem, "--budget", budget, "--json")
+            fit = [row["policy"] for row in json.loads(compared)["rows"] if row["feasible"] and row["policy"] != "ideal"]
+            for policy in fit:
+                path, summary = plan(self.folder.name, "x.plan", *problem, "--budget", budget, "--policy", policy)
+                with open(path, encoding="utf-8") as file:
+                    mappings.append(sum(line.startswith('{"map"') for line in file))
+                _, report = train(path, "--iterations", 3, "--verify", "--poison")
+                self.assertTrue(report["verified"], (policy, budget))
+                self.assertLessEqual(report["peak_bytes"], summary["peak_bytes"])
+        self.assertGreater(max(mappings), 1)
+
     def test_a_run_may_end_before_its_first_body(self):
         rows = json.loads(run("planc", "compare", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--json"))["rows"]
         kinds = [["--policy", row["policy"]] for row in rows if row["policy"] != "ideal"]
