@@ -35,6 +35,7 @@ static planc_status make(const planc_problem *problem, const planc_policy *polic
 planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) {
   planc_problem whole = *problem;
   whole.job.sub_batch = 0;
+  whole.terms.placement = PLANC_PLACEMENT_BEST_FIT;
   planc_plan *plan;
   PLANC_TRY(planc_make_plan(&whole, planc_policy_find("ideal"), &plan));
   *out = planc_outcome_of(plan);

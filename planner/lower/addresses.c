@@ -55,7 +55,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   out->virtual_memory = *planc_schedule_virtual_memory(s);
   if (out->virtual_memory.chunk_bytes > 0 || states_any(s))
     PLANC_TRY(place_as_stated(arena, s, terms, &device, out));
-  else if (terms->placement != PLANC_PLACEMENT_BEST_FIT)
+  else if (terms->placement == PLANC_PLACEMENT_PAGED)
     PLANC_TRY(place_in_pages(arena, s, terms, room, &device, out));
   else
     PLANC_TRY(place_in_one_piece(arena, s, terms, room, &device, &out->arena_bytes));

@@ -3,7 +3,8 @@
  * Items get pages in the order in which they begin to live. Were each alive once, any free page would do and there
  * would be as many as are needed at a time. But some are taken for later: by what comes back to its place at the end of
  * the period, and by what shares pages. So an item gets those pages that are taken next, among those that are free as
- * long as it needs them: what lives longer finds the others.
+ * long as it needs them: what lives longer finds the others. Only pages that are taken for later, or in parts, are
+ * looked at one by one; each of the others is one item's as a whole, or anybody's.
  *
  * An item's first bytes may be the last of a page, and its last bytes the first of one, where another item has the
  * rest: so that hardly anything is lost inside pages. */
@@ -11,17 +12,24 @@
 
 #include <stdlib.h>
 
+#include "util/heap.h"
 #include "util/math.h"
 #include "util/vec.h"
 
 enum { MAX_MAPPED = 1 << 22, NONE = -1, N_SPANS = 2 };
 
-/* When bytes [low, high) of a page are taken. */
+/* When bytes [low, high) of a page are taken that is looked at by itself. */
 typedef struct page_taking {
   pl_lifetime span;
   int64_t low, high;
   int32_t next; /* the page's next one in time, NONE = there is none */
 } page_taking;
+
+/* The other pages of an item, [first, first + n) of those that are held, and where it ends. */
+typedef struct page_holder {
+  int32_t end;
+  int64_t first, n;
+} page_holder;
 
 /* A page that is free for an item, and the position at which it is taken next. */
 typedef struct page_choice {
@@ -41,12 +49,15 @@ typedef struct page_placing {
   int32_t horizon; /* the position behind the last */
   int64_t page_bytes;
   VEC(page_taking) takings;
-  VEC(int32_t) first;    /* by page: its first taking that has not ended; of as many pages as the arena has */
-  VEC(page_choice) soon; /* free for the item, but taken later */
-  VEC(int32_t) free;     /* free for good */
-  VEC(int32_t) chosen;   /* the item's whole pages */
-  VEC(int32_t) parted;   /* pages that items have had parts of */
-  VEC(page_part) parts;  /* of them, what is free for the item */
+  VEC(int32_t) first;       /* by page: its first taking that has not ended; of as many pages as the arena has */
+  VEC(int32_t) watched;     /* pages that have takings */
+  VEC(int32_t) free;        /* pages that nobody has, a heap */
+  VEC(int32_t) held;        /* pages that are one item's as a whole, once and for none later, by item */
+  VEC(page_holder) holders; /* whose these are, a heap */
+  VEC(page_choice) soon;    /* free for the item, but taken later */
+  VEC(int32_t) chosen;      /* the item's whole pages */
+  VEC(int32_t) parted;      /* pages that items have had parts of */
+  VEC(page_part) parts;     /* of them, what is free for the item */
   VEC(planc_mapping) mappings;
   int64_t n_mapped; /* pages of the addresses so far */
 } page_placing;
@@ -65,8 +76,11 @@ planc_status pl_place_in_pages(pl_arena *arena, pl_item *items, int32_t n, int64
   if (!status) status = take_mappings(&p, out);
   VEC_FREE(&p.takings);
   VEC_FREE(&p.first);
-  VEC_FREE(&p.soon);
+  VEC_FREE(&p.watched);
   VEC_FREE(&p.free);
+  VEC_FREE(&p.held);
+  VEC_FREE(&p.holders);
+  VEC_FREE(&p.soon);
   VEC_FREE(&p.chosen);
   VEC_FREE(&p.parted);
   VEC_FREE(&p.parts);
@@ -97,13 +111,14 @@ static planc_status map_run(page_placing *p, int64_t first, int64_t n) {
   return NULL;
 }
 
-/* Keeps the page's takings in the order of time. */
+/* Keeps the page's takings in the order of time. A page that has none is watched from now on. */
 static planc_status take(page_placing *p, int32_t page, int64_t low, int64_t high, pl_lifetime span) {
   int32_t before = NONE, after = p->first.data[page], own = (int32_t)p->takings.len;
   if (pl_lifetime_is_empty(span)) return NULL;
   for (; after != NONE && p->takings.data[after].span.start < span.start; after = p->takings.data[after].next)
     before = after;
   if (p->takings.len == INT32_MAX) return planc_error(PLANC_INTERNAL, "too many pages are taken");
+  if (p->first.data[page] == NONE) VEC_PUSH(&p->watched, page);
   VEC_PUSH(&p->takings, ((page_taking){span, low, high, after}));
   if (before == NONE)
     p->first.data[page] = own;
@@ -122,6 +137,7 @@ typedef struct page_piece {
 static planc_status list_pieces(const page_placing *p, const pl_item *shared, int32_t n, page_piece **out,
                                 int64_t *out_n);
 static planc_status take_pieces(page_placing *p, page_piece *pieces, int64_t n);
+static void forget_full(page_placing *p);
 
 /* They lie at the beginning of the arena, at addresses that are the arena's. */
 static planc_status place_shared(page_placing *p) {
@@ -143,7 +159,19 @@ static planc_status place_shared(page_placing *p) {
   PLANC_TRY(map_run(p, 0, n_pages));
   for (int64_t c = 0; c < n_pages; c++) VEC_PUSH(&p->first, NONE);
   PLANC_TRY(list_pieces(p, shared, n, &pieces, &n_pieces));
-  return take_pieces(p, pieces, n_pieces);
+  PLANC_TRY(take_pieces(p, pieces, n_pieces));
+  forget_full(p);
+  return NULL;
+}
+
+/* Nobody else ever has what is taken at all positions. */
+static void forget_full(page_placing *p) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < p->watched.len; k++) {
+    const pl_lifetime first = p->takings.data[p->first.data[p->watched.data[k]]].span;
+    if (first.start > 0 || first.end < p->horizon) p->watched.data[n++] = p->watched.data[k];
+  }
+  p->watched.len = n;
 }
 
 typedef struct page_range {
@@ -208,6 +236,7 @@ typedef struct split {
 } split;
 
 static planc_status list_others(const page_placing *p, starting **out, int32_t *out_n);
+static planc_status release_ended(page_placing *p, int32_t start);
 static planc_status choose_split(page_placing *p, const pl_item *item, split *out);
 static planc_status choose_whole(page_placing *p, const pl_item *item, int64_t needed);
 static planc_status part_page(page_placing *p, split *of);
@@ -221,6 +250,7 @@ static planc_status place_others(page_placing *p) {
   for (int32_t k = 0; k < n; k++) {
     pl_item *item = &p->items[order[k].item];
     split of = {.head = 0};
+    PLANC_TRY(release_ended(p, order[k].start));
     PLANC_TRY(choose_split(p, item, &of));
     PLANC_TRY(choose_whole(p, item, of.n_whole + (of.tail > 0 && of.tail_page == NONE)));
     PLANC_TRY(part_page(p, &of));
@@ -230,13 +260,78 @@ static planc_status place_others(page_placing *p) {
   return NULL;
 }
 
+static bool ends_before(const page_placing *p, page_holder a, page_holder b) {
+  (void)p;
+  return a.end != b.end ? a.end < b.end : a.first < b.first;
+}
+PL_HEAP(holders, page_holder, page_placing, ends_before)
+
+static bool lies_before(const page_placing *p, int32_t a, int32_t b) {
+  (void)p;
+  return a < b;
+}
+PL_HEAP(free_pages, int32_t, page_placing, lies_before)
+
+static planc_status set_free(page_placing *p, int32_t page) {
+  VEC_PUSH(&p->free, page);
+  free_pages_rise(p, p->free.data, p->free.len);
+  return NULL;
+}
+
+static planc_status release_watched(page_placing *p, int32_t start);
+
+/* Pages of items that have ended at `start`, where no item that is still to be placed begins before. */
+static planc_status release_ended(page_placing *p, int32_t start) {
+  while (p->holders.len > 0 && p->holders.data[0].end <= start) {
+    const page_holder ended = p->holders.data[0];
+    for (int64_t k = ended.first; k < ended.first + ended.n; k++) PLANC_TRY(set_free(p, p->held.data[k]));
+    p->holders.data[0] = p->holders.data[--p->holders.len];
+    holders_sink(p, p->holders.data, p->holders.len);
+  }
+  return release_watched(p, start);
+}
+
+/* Forgets takings that have ended, and watches pages no more that have none left. */
+static planc_status release_watched(page_placing *p, int32_t start) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < p->watched.len; k++) {
+    const int32_t page = p->watched.data[k];
+    int32_t *first = &p->first.data[page];
+    while (*first != NONE && p->takings.data[*first].span.end <= start) *first = p->takings.data[*first].next;
+    if (*first == NONE)
+      PLANC_TRY(set_free(p, page));
+    else
+      p->watched.data[n++] = page;
+  }
+  p->watched.len = n;
+  return NULL;
+}
+
+static planc_status take_whole(page_placing *p, const pl_item *item);
+
 static planc_status take_split(page_placing *p, const split *of, const pl_item *item) {
   for (int32_t s = 0; s < N_SPANS; s++) {
     const pl_lifetime span = item->spans[s];
     if (of->head > 0) PLANC_TRY(take(p, of->head_page, p->page_bytes - of->head, p->page_bytes, span));
-    for (int64_t c = 0; c < p->chosen.len; c++) PLANC_TRY(take(p, p->chosen.data[c], 0, p->page_bytes, span));
     if (of->tail > 0) PLANC_TRY(take(p, of->tail_page, 0, of->tail, span));
   }
+  return take_whole(p, item);
+}
+
+static planc_status take_whole(page_placing *p, const pl_item *item) {
+  const bool is_once = pl_lifetime_is_empty(item->spans[0]) || pl_lifetime_is_empty(item->spans[1]);
+  page_holder own = {.end = (int32_t)pl_max(item->spans[0].end, item->spans[1].end), .first = p->held.len};
+  for (int64_t k = 0; k < p->chosen.len; k++) {
+    const int32_t page = p->chosen.data[k];
+    if (is_once && p->first.data[page] == NONE) {
+      VEC_PUSH(&p->held, page);
+      continue;
+    }
+    for (int32_t s = 0; s < N_SPANS; s++) PLANC_TRY(take(p, page, 0, p->page_bytes, item->spans[s]));
+  }
+  own.n = p->held.len - own.first;
+  VEC_PUSH(&p->holders, own);
+  holders_rise(p, p->holders.data, p->holders.len);
   return NULL;
 }
 
@@ -275,15 +370,19 @@ static int ascending(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-static planc_status list_free(page_placing *p, const pl_item *item, int64_t needed);
+static planc_status list_soon(page_placing *p, const pl_item *item);
 
-/* Pages that are taken soonest, then those that are free for good, then new ones; in the order in which they lie. */
+/* Pages that are taken soonest, then those that nobody has, then new ones; in the order in which they lie. */
 static planc_status choose_whole(page_placing *p, const pl_item *item, int64_t needed) {
-  PLANC_TRY(list_free(p, item, needed));
+  PLANC_TRY(list_soon(p, item));
   if (p->soon.len > 0) qsort(p->soon.data, (size_t)p->soon.len, sizeof *p->soon.data, soonest_first);
   p->chosen.len = 0;
   for (int64_t k = 0; k < p->soon.len && p->chosen.len < needed; k++) VEC_PUSH(&p->chosen, p->soon.data[k].page);
-  for (int64_t k = 0; k < p->free.len && p->chosen.len < needed; k++) VEC_PUSH(&p->chosen, p->free.data[k]);
+  while (p->free.len > 0 && p->chosen.len < needed) {
+    VEC_PUSH(&p->chosen, p->free.data[0]);
+    p->free.data[0] = p->free.data[--p->free.len];
+    free_pages_sink(p, p->free.data, p->free.len);
+  }
   while (p->chosen.len < needed) {
     VEC_PUSH(&p->chosen, (int32_t)p->first.len);
     VEC_PUSH(&p->first, NONE);
@@ -292,28 +391,16 @@ static planc_status choose_whole(page_placing *p, const pl_item *item, int64_t n
   return NULL;
 }
 
-static bool is_free(page_placing *p, int32_t page, const pl_item *item, int32_t start, int32_t *out_until);
+static bool is_free(const page_placing *p, int32_t page, const pl_item *item);
 
-/* All that are taken later, and as many as are needed of the others. */
-static planc_status list_free(page_placing *p, const pl_item *item, int64_t needed) {
-  const int32_t start = start_of(item), n_pages = (int32_t)p->first.len;
-  p->soon.len = p->free.len = 0;
-  for (int32_t c = 0; c < n_pages; c++) {
-    int32_t until;
-    if (!is_free(p, c, item, start, &until)) continue;
-    if (until < INT32_MAX)
-      VEC_PUSH(&p->soon, ((page_choice){until, c}));
-    else if (p->free.len < needed)
-      VEC_PUSH(&p->free, c);
+static planc_status list_soon(page_placing *p, const pl_item *item) {
+  p->soon.len = 0;
+  for (int64_t k = 0; k < p->watched.len; k++) {
+    const int32_t page = p->watched.data[k];
+    if (is_free(p, page, item))
+      VEC_PUSH(&p->soon, ((page_choice){p->takings.data[p->first.data[page]].span.start, page}));
   }
   return NULL;
-}
-
-/* The first of a page's takings that has not ended at `start`: no item that is still to be placed begins before. */
-static int32_t first_taking(page_placing *p, int32_t page, int32_t start) {
-  int32_t *first = &p->first.data[page];
-  while (*first != NONE && p->takings.data[*first].span.end <= start) *first = p->takings.data[*first].next;
-  return *first;
 }
 
 static bool meets(const pl_item *item, pl_lifetime span) {
@@ -324,14 +411,12 @@ static bool meets(const pl_item *item, pl_lifetime span) {
   return false;
 }
 
-/* Whether a page is free while an item lives that begins at `start`; *out_until is where it is taken next, INT32_MAX =
- * never. */
-static bool is_free(page_placing *p, int32_t page, const pl_item *item, int32_t start, int32_t *out_until) {
+/* Whether a page that has takings is free while an item lives. */
+static bool is_free(const page_placing *p, int32_t page, const pl_item *item) {
   const int32_t end = (int32_t)pl_max(item->spans[0].end, item->spans[1].end);
-  const int32_t first = first_taking(p, page, start);
-  *out_until = first == NONE ? INT32_MAX : p->takings.data[first].span.start;
-  for (int32_t t = first; t != NONE && p->takings.data[t].span.start < end; t = p->takings.data[t].next)
-    if (meets(item, p->takings.data[t].span)) return false;
+  const page_taking *all = p->takings.data;
+  for (int32_t t = p->first.data[page]; t != NONE && all[t].span.start < end; t = all[t].next)
+    if (meets(item, all[t].span)) return false;
   return true;
 }
 
@@ -360,12 +445,11 @@ static planc_status choose_split(page_placing *p, const pl_item *item, split *ou
 }
 
 static planc_status list_parts(page_placing *p, const pl_item *item) {
-  const int32_t start = start_of(item);
   p->parts.len = 0;
   for (int64_t k = 0; k < p->parted.len; k++) {
     const int32_t page = p->parted.data[k];
     int64_t low = p->page_bytes, high = 0;
-    for (int32_t t = first_taking(p, page, start); t != NONE; t = p->takings.data[t].next) {
+    for (int32_t t = p->first.data[page]; t != NONE; t = p->takings.data[t].next) {
       const page_taking *taken = &p->takings.data[t];
       if (!meets(item, taken->span)) continue;
       low = pl_min(low, taken->low);

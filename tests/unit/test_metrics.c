@@ -122,7 +122,8 @@ START_TEST(without_scheduling_nothing_leaves) {
       {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1},
       {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30},
       {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 7 << 10, .job.sub_batch = 1},
-      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1, .terms.placement = PLANC_PLACEMENT_VMM}};
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1, .terms.placement = PLANC_PLACEMENT_VMM},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1, .terms.placement = PLANC_PLACEMENT_PAGED}};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     planc_problem problem = asked[i];
     problem.job.graph = graph;

@@ -298,7 +298,7 @@ START_TEST(refusals) {
   overlapping[3].spans[0].start = 5;
   ck_assert_int_eq(place(overlapping, 4), 1280);
   pl_item huge[] = {{INT64_MAX / 2, PLANC_BLANK, {{0, 5}, {0, 0}}}, {INT64_MAX - 7, PLANC_BLANK, {{4, 6}, {0, 0}}}};
-  assert_fails(pl_place(huge, 2, &top, &overlap), PLANC_BAD_INPUT, "64 bits");
+  assert_fails(pl_place(huge, 2, &top, &overlap), PLANC_BAD_INPUT, "more than 2^62 bytes");
   ck_assert_int_eq(place(NULL, 0), 0);
 }
 END_TEST
