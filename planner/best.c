@@ -143,8 +143,7 @@ static planc_status ask_in_rounds(best *b, int64_t size) {
 static bool is_asked(const best *b, const planc_policy *policy) {
   uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | (b->searches ? 0 : PLANC_POLICY_SEARCHES) |
                       (b->in_smaller_rounds ? PLANC_POLICY_ROUNDS : 0);
-  uint32_t needed = pl_placement_support(b->problem.terms.placement);
-  return !(policy->supports & left_out) && (policy->supports & needed) == needed;
+  return !(policy->supports & left_out) && planc_policy_places(policy, b->problem.terms.placement);
 }
 
 /* Whether no plan of the policy can be fast enough in the rounds that it is asked for. */

@@ -61,7 +61,7 @@ planc_status pl_find_least(const planc_target *target, const pl_least_of *of, pl
   s.terms.first_will_do = true;
   s.floor = device ? planc_profile_device(target->profile)->reserved_bytes : 0;
   s.asked = target->terms->budgets[memory];
-  int64_t chunk_bytes = pl_allocator_chunk(target->terms);
+  int64_t chunk_bytes = pl_arena_chunk(target->terms);
   s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
   s.fails = s.floor - PLANC_ALIGNMENT;

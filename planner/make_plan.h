@@ -4,12 +4,6 @@
 
 #include "planc/policy.h"
 
-/* What of PLANC_POLICY_VMM and PLANC_POLICY_PAGED a policy supports that places so, 0 = nothing. */
-static inline uint32_t pl_placement_support(planc_placement placement) {
-  if (placement == PLANC_PLACEMENT_PAGED) return PLANC_POLICY_PAGED;
-  return placement == PLANC_PLACEMENT_VMM ? PLANC_POLICY_VMM : 0;
-}
-
 /* The plan of one policy, which does not CHOOSE (one_plan.c). */
 planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 

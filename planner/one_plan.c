@@ -31,9 +31,8 @@ planc_status pl_make_one(const planc_problem *problem, const planc_policy *polic
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
-  if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
-  if (policy->supports & pl_placement_support(problem->terms.placement)) return NULL;
-  bool paged = (policy->supports & PLANC_POLICY_PAGED) > 0;
+  if (planc_policy_places(policy, problem->terms.placement)) return NULL;
+  bool paged = planc_policy_places(policy, PLANC_PLACEMENT_PAGED);
   return planc_error(PLANC_USAGE, "policy %s does not place in %s", policy->name,
                      paged ? "chunks of virtual memory, but in pages" : "virtual memory");
 }

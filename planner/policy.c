@@ -58,6 +58,11 @@ const planc_policy *planc_policy_find(const char *name) {
   return NULL;
 }
 
+bool planc_policy_places(const planc_policy *policy, planc_placement placement) {
+  uint32_t any = PLANC_POLICY_SIMULATED | (placement == PLANC_PLACEMENT_PAGED ? PLANC_POLICY_PAGED : PLANC_POLICY_VMM);
+  return placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & any) > 0;
+}
+
 bool planc_policy_is_resident(const char *name) {
   const planc_policy *policy = planc_policy_find(name);
   return policy && (policy->supports & PLANC_POLICY_RESIDENT);

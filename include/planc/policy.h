@@ -14,7 +14,7 @@ enum {
   PLANC_POLICY_ROUNDS = 1,     /* splits the batch */
   PLANC_POLICY_RECOMPUTES = 2, /* drops and recomputes */
   PLANC_POLICY_SIMULATED = 4,  /* has no plan, only a simulation: `ideal` */
-  PLANC_POLICY_VMM = 8,        /* can place in chunks of virtual memory, */
+  PLANC_POLICY_VMM = 8,        /* can place in chunks of virtual memory */
   PLANC_POLICY_WINDOW = 16,    /* has a window and limits workspaces */
   PLANC_POLICY_SWAP_RATE = 32, /* may be told how many tensors to swap */
   PLANC_POLICY_CHOOSES = 64,   /* makes no schedule: is the fastest of the others, `auto` and `best` */
@@ -37,6 +37,8 @@ const planc_policy *planc_policies(void);
 const planc_policy *planc_policy_find(const char *name);
 /* Whether the policy of a name is RESIDENT; the name may be one of no policy of these. */
 bool planc_policy_is_resident(const char *name);
+/* Whether its plans may be placed so; a simulation alone has no places. */
+bool planc_policy_places(const planc_policy *policy, planc_placement placement);
 
 /* The whole way from a problem to a plan: policy, lowering, budgets, simulation. INFEASIBLE when it does not fit one of
  * the budgets, with what it needs (planc_status_shortage); a SIMULATED policy's plan is not held to them. Where the

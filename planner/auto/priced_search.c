@@ -154,7 +154,7 @@ static bool is_enough(const pl_priced *p, int64_t least_ns) {
 /* The search is to be without more where what it has found does not hold, and without less where that holds, is too
  * slow to be tried, or nothing is found. More comes in small steps, which double after every few, since what is found
  * in much less room at once is slower; once less has been wanted, steps are halved. Pages lack no more than what they
- * have come to `beyond` the budget. One search that finds nothing decides nothing: the next one, which is longer, is in
+ * have come to `beyond` the room. One search that finds nothing decides nothing: the next one, which is longer, is in
  * the same room, and only if that finds nothing either the room lacks too much. */
 static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond) {
   enum { MOST_MISSED = 2, ALIKE = 3 };
@@ -225,12 +225,12 @@ static planc_status state_found(pl_priced *p, pl_priced_best *out) {
 static planc_status judge(pl_priced *p, pl_priced_best *next) {
   enum { HARDLY = 100 };
   const planc_evaluator *evaluator = p->evaluator;
+  const int64_t page_bytes = pl_arena_chunk(&evaluator->problem->terms);
   planc_taken taken = {.fits = false};
   bool fits_host = true;
   PLANC_TRY(evaluator->simulate(evaluator, &next->candidate, NULL, NULL, &taken));
-  p->beyond = evaluator->problem->terms.placement == PLANC_PLACEMENT_BEST_FIT
-                  ? 0
-                  : pl_max(taken.peak_bytes[PLANC_MEMORY_DEVICE] - next->budget, 0);
+  p->beyond =
+      page_bytes > 0 ? pl_align_up(pl_max(taken.peak_bytes[PLANC_MEMORY_DEVICE] - next->budget, 0), page_bytes) : 0;
   if (!taken.fits && p->search.best_score.ns < p->best.ns - p->best.ns / HARDLY)
     PLANC_TRY(compact(p, &next->candidate, &taken));
   if (taken.fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, &next->candidate), &fits_host));

@@ -60,7 +60,7 @@ typedef struct pl_priced {
   pl_auto_search search;
   pl_priced_best best;
   int64_t n_judged;
-  int64_t beyond; /* bytes that the pages of what was placed last came to beyond the budget; 0 in one piece */
+  int64_t beyond; /* bytes that the pages of what was placed last came to beyond the room; 0 in one piece */
   int32_t n_simulated;
   bool early;                               /* the order that is looked at */
   pl_priced_bound bounds[PL_PRICED_ORDERS]; /* by order: [early] is of the present one */

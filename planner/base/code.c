@@ -10,13 +10,23 @@
 
 enum { MAX_ATTEMPTS = 4, UNKNOWN = -1 };
 
+#define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
+#define DEFAULT_PAGE (INT64_C(2) << 20)   /* there: the least that the driver maps */
+
+int64_t pl_arena_chunk(const planc_terms *terms) {
+  if (terms->placement == PLANC_PLACEMENT_BEST_FIT) return 0;
+  if (terms->chunk_bytes > 0) return terms->chunk_bytes;
+  return terms->placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
+}
+
 int64_t pl_reserved(const planc_terms *terms, const planc_profile *profile) {
   return pl_add_saturate(planc_profile_device(profile)->reserved_bytes, terms->code_bytes);
 }
 
 int64_t pl_arena_room(const planc_terms *terms, const planc_profile *profile) {
-  int64_t room = terms->budgets[PLANC_MEMORY_DEVICE] - pl_reserved(terms, profile);
-  return room > 0 ? room : 0;
+  const int64_t room = pl_max(terms->budgets[PLANC_MEMORY_DEVICE] - pl_reserved(terms, profile), 0);
+  const int64_t chunk_bytes = pl_arena_chunk(terms);
+  return chunk_bytes > 0 ? room / chunk_bytes * chunk_bytes : room;
 }
 
 planc_problem pl_problem_on(const planc_target *target, const planc_problem *problem) {

@@ -10,7 +10,9 @@
 
 /* What is planned with: what the profile reserves, and the code that is assumed. */
 int64_t pl_reserved(const planc_terms *terms, const planc_profile *profile);
-/* What the budget leaves for the arena. */
+/* The chunks or pages that the arena consists of, as the terms ask; 0 = it is one piece. */
+int64_t pl_arena_chunk(const planc_terms *terms);
+/* What the budget leaves for the arena: whole chunks, if it consists of such. */
 int64_t pl_arena_room(const planc_terms *terms, const planc_profile *profile);
 
 /* The problem's job on the target's terms and profile, for makers of one job's plan. */

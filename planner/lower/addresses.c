@@ -5,12 +5,12 @@
 
 #include <string.h>
 
+#include "planner/base/code.h"
 #include "planner/lower/kept_places.h"
 #include "planner/lower/occupants.h"
-#include "planner/memory/allocator.h"
 #include "planner/memory/paged_places.h"
 #include "planner/memory/placement_cache.h"
-#include "planner/memory/placement_search.h"
+#include "planner/memory/room_places.h"
 #include "util/math.h"
 
 typedef struct device_items {
@@ -26,16 +26,8 @@ static planc_status collect_device_items(const planc_schedule *s, const int32_t 
 static planc_status tie_boundary(const planc_schedule *s, device_items *device);
 static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
                                     const device_items *device, pl_addresses *out);
-static planc_status place_in_pages(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
-                                   const device_items *device, pl_addresses *out);
-static planc_status place_in_one_piece(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
-                                       const device_items *device, int64_t *out_bytes);
-static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                 const device_items *device, int64_t *out_bytes);
-static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
-                                  const device_items *device, int64_t *out_bytes);
-static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
-                                   pl_overlap overlap);
+static planc_status place_blank(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
+                                const device_items *device, pl_addresses *out);
 static bool states_any(const planc_schedule *s);
 
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
@@ -55,10 +47,8 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   out->virtual_memory = *planc_schedule_virtual_memory(s);
   if (out->virtual_memory.chunk_bytes > 0 || states_any(s))
     PLANC_TRY(place_as_stated(arena, s, terms, &device, out));
-  else if (terms->placement == PLANC_PLACEMENT_PAGED)
-    PLANC_TRY(place_in_pages(arena, s, terms, room, &device, out));
   else
-    PLANC_TRY(place_in_one_piece(arena, s, terms, room, &device, &out->arena_bytes));
+    PLANC_TRY(planc_context(place_blank(arena, s, terms, room, &device, out), "device addresses"));
   for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
   for (int32_t c = 0; c < n_commands; c++)
     if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
@@ -68,6 +58,16 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   out->what = device.what;
   out->n_on_device = device.n;
   return NULL;
+}
+
+static bool states_any(const planc_schedule *s) {
+  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++)
+    if (planc_schedule_residencies(s)[r].address != PLANC_BLANK && !planc_schedule_is_away(s, r)) return true;
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    const planc_command *command = &planc_schedule_commands(s)[c];
+    if (command->kind == PLANC_CMD_EXEC && command->address != PLANC_BLANK) return true;
+  }
+  return false;
 }
 
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device) {
@@ -133,6 +133,8 @@ static planc_status tie_boundary(const planc_schedule *s, device_items *device) 
 /* --- As the policy says ------------------------------------------------------------------------------------------- */
 
 static planc_status require_stated(const device_items *device);
+static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                   pl_overlap overlap);
 
 /* Where some addresses are stated the rest is placed beside them; all of virtual memory are. */
 static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
@@ -141,7 +143,14 @@ static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, co
   if (!is_virtual && terms->placement != PLANC_PLACEMENT_BEST_FIT)
     return planc_error(PLANC_INTERNAL, "addresses are stated that are not of virtual memory");
   if (is_virtual) PLANC_TRY(require_stated(device));
-  PLANC_TRY(place_device(arena, s, terms->placement_cache, device, &out->arena_bytes));
+  pl_overlap overlap = {0};
+  planc_status status =
+      pl_placement_cache_place(terms->placement_cache, device->items, device->n, &out->arena_bytes, &overlap);
+  if (planc_status_code(status) == PLANC_INTERNAL) {
+    planc_status_free(status);
+    status = refuse_overlap(arena, s, device, overlap);
+  }
+  PLANC_TRY(planc_context(status, "device addresses"));
   if (is_virtual) out->arena_bytes = out->virtual_memory.arena_bytes;
   return NULL;
 }
@@ -156,234 +165,6 @@ static planc_status require_stated(const device_items *device) {
   return NULL;
 }
 
-/* --- In pages ----------------------------------------------------------------------------------------------------- */
-
-static planc_status keep_places(pl_arena *arena, const planc_schedule *s, const device_items *device,
-                                pl_item **out_as_they_are);
-static planc_status place_apart(pl_arena *arena, const planc_schedule *s, int64_t page_bytes, int64_t room,
-                                const device_items *device, planc_virtual_memory *out);
-static planc_status map_one_piece(pl_arena *arena, int64_t page_bytes, int64_t bytes, planc_virtual_memory *out);
-
-/* Where any pages for all take more than the room, or none is told, pages in one piece may take less: most data may be
- * small. */
-static planc_status place_in_pages(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
-                                   const device_items *device, pl_addresses *out) {
-  const size_t bytes = (size_t)device->n * sizeof *device->items;
-  const int64_t page_bytes = pl_allocator_chunk(terms);
-  pl_item *blank, *apart;
-  int64_t top;
-  PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *blank, (void *)&blank));
-  PLANC_TRY(place_apart(arena, s, page_bytes, room, device, &out->virtual_memory));
-  if (out->virtual_memory.arena_bytes > room) {
-    PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *apart, (void *)&apart));
-    memcpy(device->items, blank, bytes);
-    PLANC_TRY(place_in_one_piece(arena, s, terms, room, device, &top));
-    if (pl_align_up(top, page_bytes) < out->virtual_memory.arena_bytes)
-      PLANC_TRY(map_one_piece(arena, page_bytes, top, &out->virtual_memory));
-    else
-      memcpy(device->items, apart, bytes);
-  }
-  out->arena_bytes = out->virtual_memory.arena_bytes;
-  return NULL;
-}
-
-/* With places that are kept so that copies need not wait (kept_places.h); without them where that needs more than the
- * room. */
-static planc_status place_apart(pl_arena *arena, const planc_schedule *s, int64_t page_bytes, int64_t room,
-                                const device_items *device, planc_virtual_memory *out) {
-  pl_item *as_they_are = NULL;
-  if (room > 0) PLANC_TRY(keep_places(arena, s, device, &as_they_are));
-  PLANC_TRY(pl_place_in_pages(arena, device->items, device->n, page_bytes, out));
-  if (!as_they_are || out->arena_bytes <= room) return NULL;
-  memcpy(device->items, as_they_are, (size_t)device->n * sizeof *as_they_are);
-  return pl_place_in_pages(arena, device->items, device->n, page_bytes, out);
-}
-
-static planc_status map_one_piece(pl_arena *arena, int64_t page_bytes, int64_t bytes, planc_virtual_memory *out) {
-  planc_mapping *all;
-  PLANC_TRY(PL_NEW(arena, &all, 1));
-  all->n = pl_align_up(bytes, page_bytes) / page_bytes;
-  *out = (planc_virtual_memory){
-      .arena_bytes = all->n * page_bytes, .chunk_bytes = page_bytes, .paged = true, .mappings = all, .n = all->n > 0};
-  return NULL;
-}
-
-/* *out_as_they_are is what the items were before, NULL where they are so still. */
-static planc_status keep_places(pl_arena *arena, const planc_schedule *s, const device_items *device,
-                                pl_item **out_as_they_are) {
-  const size_t bytes = (size_t)device->n * sizeof **out_as_they_are;
-  pl_item *before;
-  PLANC_TRY(PL_NEW(arena, &before, device->n));
-  memcpy(before, device->items, bytes);
-  PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
-  *out_as_they_are = memcmp(before, device->items, bytes) == 0 ? NULL : before;
-  return NULL;
-}
-
-/* --- In one piece ------------------------------------------------------------------------------------------------- */
-
-static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                 const device_items *device, int64_t *out_bytes) {
-  pl_overlap overlap = {0};
-  planc_status status = pl_placement_cache_place(cache, device->items, device->n, out_bytes, &overlap);
-  if (planc_status_code(status) == PLANC_INTERNAL) {
-    planc_status_free(status);
-    status = refuse_overlap(arena, s, device, overlap);
-  }
-  return planc_context(status, "device addresses");
-}
-
-static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                    int64_t room, int64_t base, const device_items *device, int64_t *out_bytes);
-static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
-                                 int64_t *out_bytes);
-static int64_t put_lowest(const device_items *device);
-
-static planc_status place_in_one_piece(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
-                                       const device_items *device, int64_t *out_bytes) {
-  planc_placement_cache *cache = terms->placement_cache;
-  return room > 0 ? place_in_room(arena, s, cache, room, device, out_bytes)
-                  : place_device(arena, s, cache, device, out_bytes);
-}
-
-/* With places that are kept so that copies need not wait (kept_places.h); without them where that needs more than the
- * room. */
-static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
-                                  const device_items *device, int64_t *out_bytes) {
-  pl_item *as_they_are;
-  const int64_t base = put_lowest(device);
-  PLANC_TRY(keep_places(arena, s, device, &as_they_are));
-  PLANC_TRY(place_or_search(arena, s, cache, room, base, device, out_bytes));
-  if (*out_bytes <= room || !as_they_are) return NULL;
-  memcpy(device->items, as_they_are, (size_t)device->n * sizeof *as_they_are);
-  return place_or_search(arena, s, cache, room, base, device, out_bytes);
-}
-
-static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
-                                    int64_t room, int64_t base, const device_items *device, int64_t *out_bytes) {
-  PLANC_TRY(place_device(arena, s, cache, device, out_bytes));
-  return *out_bytes > room ? place_within(arena, room, base, device, out_bytes) : NULL;
-}
-
-/* The position at which the last item ends. */
-static int32_t horizon_of(const device_items *device) {
-  int32_t horizon = 0;
-  for (int32_t i = 0; i < device->n; i++)
-    for (int32_t k = 0; k < 2; k++) horizon = (int32_t)pl_max(horizon, device->items[i].spans[k].end);
-  return horizon;
-}
-
-/* What lives all the time gets addresses from 0 on: below it nothing else finds a place at any time, so that it is in
- * nobody's way there, and fewer are left to search addresses for. Returns the address where it ends. */
-static int64_t put_lowest(const device_items *device) {
-  int64_t top = 0;
-  int32_t horizon = horizon_of(device);
-  for (int32_t i = 0; i < device->n; i++) {
-    pl_item *item = &device->items[i];
-    if (item->bytes <= 0 || item->spans[0].start > 0 || item->spans[0].end < horizon) continue;
-    item->address = top;
-    top = pl_add_saturate(top, pl_align_up(item->bytes, PLANC_ALIGNMENT));
-  }
-  return top;
-}
-
-/* The items that addresses are searched for. */
-typedef struct item_part {
-  pl_item *items;  /* without addresses, sizes rounded up; the large ones first */
-  int32_t *source; /* by item: which one of all it is */
-  int32_t n, n_large;
-} item_part;
-
-static planc_status collect_movable(pl_arena *arena, const device_items *device, int64_t large, int64_t base,
-                                    item_part *out);
-static planc_status search_places(item_part *part, int64_t room, int64_t *out_top);
-
-/* What lies below `base` stays there; the others are placed by repairs, or else, if these come near the room, by
- * search. Where not all find a place within the room they keep the addresses that they have. */
-static planc_status place_within(pl_arena *arena, int64_t room, int64_t base, const device_items *device,
-                                 int64_t *out_bytes) {
-  enum { SMALL = 4096 }; /* part of the room that a small item is less than: with 1024 they often find no place */
-  enum { NEAR = 8 };     /* part of the room that repairs may miss it by: none was found by search beyond */
-  const int64_t above = (room - base) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
-  item_part part;
-  bool is_placed;
-  int64_t top, least;
-  if (base >= room) return NULL;
-  PLANC_TRY(collect_movable(arena, device, pl_max(room / SMALL, 1), base, &part));
-  PLANC_TRY(pl_place_by_repairs(part.items, part.n, part.n_large, above, &is_placed, &least));
-  if (!is_placed && least - above > above / NEAR) return NULL;
-  if (is_placed)
-    PLANC_TRY(pl_place(part.items, part.n, &top, NULL));
-  else
-    PLANC_TRY(search_places(&part, above, &top));
-  if (top > above) return NULL;
-  for (int32_t k = 0; k < part.n; k++) device->items[part.source[k]].address = base + part.items[k].address;
-  *out_bytes = base + top;
-  return NULL;
-}
-
-static planc_status search_large(item_part *part, int64_t room, bool *out_placed);
-
-/* Places the large ones by complete search, and the small ones, which are many and take little, between them. Where
- * these end above the room the large ones are placed again, in so much less of it, and then in more and more less.
- * *out_top is above the room where that finds no places. */
-static planc_status search_places(item_part *part, int64_t room, int64_t *out_top) {
-  enum { TIMES = 4 };
-  int64_t for_large = room;
-  *out_top = INT64_MAX;
-  for (int32_t k = 0; k < TIMES && for_large > 0 && room < *out_top; k++) {
-    bool is_placed = false;
-    for (int32_t i = 0; i < part->n; i++) part->items[i].address = PLANC_BLANK;
-    PLANC_TRY(search_large(part, for_large, &is_placed));
-    if (!is_placed) return NULL;
-    PLANC_TRY(pl_place(part->items, part->n, out_top, NULL));
-    for_large -= pl_mul_saturate(pl_max(*out_top - room, 0), 1 << k);
-  }
-  return NULL;
-}
-
-/* It ends undecided after so many visits. */
-static planc_status search_large(item_part *part, int64_t room, bool *out_placed) {
-  enum { VISITS_PER_ITEM = 20000, MOST_VISITS = 12000000 };
-  int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * part->n, MOST_VISITS);
-  pl_verdict verdict;
-  if (part->n_large == 0) return NULL;
-  PLANC_TRY(pl_placement_search(part->items, NULL, part->n_large, room, &visits, &verdict));
-  *out_placed = verdict == PL_PLACED;
-  return NULL;
-}
-
-static bool states_any(const planc_schedule *s) {
-  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++)
-    if (planc_schedule_residencies(s)[r].address != PLANC_BLANK && !planc_schedule_is_away(s, r)) return true;
-  return false;
-}
-
-static void add_movable(const device_items *device, int64_t least, int64_t most, int64_t base, item_part *out);
-
-/* Of what lies at `base` or above it: items of at least `large` bytes, then the others. */
-static planc_status collect_movable(pl_arena *arena, const device_items *device, int64_t large, int64_t base,
-                                    item_part *out) {
-  *out = (item_part){.n = 0};
-  PLANC_TRY(PL_NEW(arena, &out->items, device->n));
-  PLANC_TRY(PL_NEW(arena, &out->source, device->n));
-  add_movable(device, large, INT64_MAX, base, out);
-  out->n_large = out->n;
-  add_movable(device, 1, large - 1, base, out);
-  return NULL;
-}
-
-static void add_movable(const device_items *device, int64_t least, int64_t most, int64_t base, item_part *out) {
-  for (int32_t i = 0; i < device->n; i++) {
-    const pl_item *item = &device->items[i];
-    if (item->bytes < least || item->bytes > most || item->address < base) continue;
-    out->items[out->n] = *item;
-    out->items[out->n].bytes = pl_align_up(item->bytes, PLANC_ALIGNMENT);
-    out->items[out->n].address = PLANC_BLANK;
-    out->source[out->n++] = i;
-  }
-}
-
 /* Names the two items of a schedule whose stated addresses overlap. */
 static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
                                    pl_overlap overlap) {
@@ -391,4 +172,68 @@ static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, con
       .trace = planc_schedule_trace(s), .items = device->items, .what = device->what, .n = device->n};
   PLANC_TRY(pl_instances_at(arena, s, &occupants.instance_at));
   return pl_occupants_overlap(&occupants, overlap);
+}
+
+/* --- As planc finds them ------------------------------------------------------------------------------------------ */
+
+static planc_status place_items(pl_arena *arena, const planc_terms *terms, int64_t room, const device_items *device,
+                                pl_addresses *out);
+
+/* With places that are kept so that copies need not wait (kept_places.h); without them where that needs more than the
+ * room. */
+static planc_status place_blank(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
+                                const device_items *device, pl_addresses *out) {
+  const size_t bytes = (size_t)device->n * sizeof *device->items;
+  pl_item *as_they_are;
+  if (room <= 0) return place_items(arena, terms, room, device, out);
+  PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *as_they_are, (void *)&as_they_are));
+  PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
+  const bool keeps = memcmp(as_they_are, device->items, bytes) != 0;
+  PLANC_TRY(place_items(arena, terms, room, device, out));
+  if (out->arena_bytes <= room || !keeps) return NULL;
+  memcpy(device->items, as_they_are, bytes);
+  return place_items(arena, terms, room, device, out);
+}
+
+static planc_status place_in_pages(pl_arena *arena, const planc_terms *terms, int64_t room, const device_items *device,
+                                   planc_virtual_memory *out);
+static planc_status place_in_one_piece(pl_arena *arena, const planc_terms *terms, int64_t room,
+                                       const device_items *device, int64_t *out_bytes);
+
+static planc_status place_items(pl_arena *arena, const planc_terms *terms, int64_t room, const device_items *device,
+                                pl_addresses *out) {
+  if (terms->placement != PLANC_PLACEMENT_PAGED)
+    return place_in_one_piece(arena, terms, room, device, &out->arena_bytes);
+  PLANC_TRY(place_in_pages(arena, terms, room, device, &out->virtual_memory));
+  out->arena_bytes = out->virtual_memory.arena_bytes;
+  return NULL;
+}
+
+static planc_status place_in_one_piece(pl_arena *arena, const planc_terms *terms, int64_t room,
+                                       const device_items *device, int64_t *out_bytes) {
+  pl_overlap none;
+  planc_placement_cache *cache = terms->placement_cache;
+  return room > 0 ? pl_place_in_room(arena, cache, device->items, device->n, room, out_bytes)
+                  : pl_placement_cache_place(cache, device->items, device->n, out_bytes, &none);
+}
+
+/* On pages that may be apart. Where these come to more than the room, or none is told, or would be too many to map,
+ * pages in one piece may be fewer: most data may be small. */
+static planc_status place_in_pages(pl_arena *arena, const planc_terms *terms, int64_t room, const device_items *device,
+                                   planc_virtual_memory *out) {
+  const size_t bytes = (size_t)device->n * sizeof *device->items;
+  const int64_t page_bytes = pl_arena_chunk(terms);
+  pl_item *blank, *apart;
+  bool is_placed;
+  int64_t top;
+  PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *blank, (void *)&blank));
+  PLANC_TRY(pl_place_in_pages(arena, device->items, device->n, page_bytes, &is_placed, out));
+  if (is_placed && out->arena_bytes <= room) return NULL;
+  PLANC_TRY(pl_arena_copy(arena, device->items, device->n, sizeof *apart, (void *)&apart));
+  memcpy(device->items, blank, bytes);
+  PLANC_TRY(place_in_one_piece(arena, terms, room, device, &top));
+  if (!is_placed || pl_align_up(top, page_bytes) < out->arena_bytes)
+    return pl_map_one_piece(arena, page_bytes, top, out);
+  memcpy(device->items, apart, bytes);
+  return NULL;
 }

@@ -4,22 +4,12 @@
 #include "planner/base/code.h"
 #include "util/math.h"
 
-#define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
-#define DEFAULT_PAGE (INT64_C(2) << 20)   /* there: the least that the driver maps */
-
-int64_t pl_allocator_chunk(const planc_terms *terms) {
-  if (terms->placement == PLANC_PLACEMENT_BEST_FIT) return 0;
-  if (terms->chunk_bytes > 0) return terms->chunk_bytes;
-  return terms->placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
-}
-
 int64_t pl_allocator_unit(const planc_terms *terms) {
-  return terms->placement == PLANC_PLACEMENT_VMM ? pl_allocator_chunk(terms) : PLANC_ALIGNMENT;
+  return terms->placement == PLANC_PLACEMENT_VMM ? pl_arena_chunk(terms) : PLANC_ALIGNMENT;
 }
 
 int64_t pl_allocator_room(const planc_problem *problem) {
-  int64_t chunk_bytes = pl_allocator_chunk(&problem->terms), unit = chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
-  return pl_arena_room(&problem->terms, problem->job.profile) / unit * unit;
+  return pl_arena_room(&problem->terms, problem->job.profile) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
 }
 
 /* Whether a request shares chunks. */
@@ -40,7 +30,7 @@ planc_status pl_allocator_init_vmm(pl_allocator *allocator, int64_t chunk_bytes,
 }
 
 planc_status pl_allocator_init(pl_allocator *allocator, const planc_problem *problem) {
-  int64_t chunk_bytes = pl_allocator_chunk(&problem->terms), room = pl_allocator_room(problem);
+  int64_t chunk_bytes = pl_arena_chunk(&problem->terms), room = pl_allocator_room(problem);
   if (problem->terms.placement == PLANC_PLACEMENT_VMM) {
     return pl_allocator_init_vmm(allocator, chunk_bytes, room / chunk_bytes);
   }

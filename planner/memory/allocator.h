@@ -21,8 +21,6 @@ typedef struct pl_allocator {
   pl_chunks chunks;
 } pl_allocator;
 
-/* The chunks or pages that the arena consists of; 0 = it is one piece. */
-int64_t pl_allocator_chunk(const planc_terms *terms);
 /* The unit in which the arena is used up. */
 int64_t pl_allocator_unit(const planc_terms *terms);
 /* What the budget leaves of the arena, in whole chunks or, of one piece, aligned. */

@@ -62,18 +62,18 @@ typedef struct page_placing {
   int64_t n_mapped; /* pages of the addresses so far */
 } page_placing;
 
-static planc_status place_shared(page_placing *p);
+static planc_status place(page_placing *p, bool *out_placed);
+static planc_status place_shared(page_placing *p, bool *out_placed);
 static planc_status place_others(page_placing *p);
+static bool are_too_many(const page_placing *p);
 static planc_status take_mappings(const page_placing *p, planc_virtual_memory *out);
 
-planc_status pl_place_in_pages(pl_arena *arena, pl_item *items, int32_t n, int64_t page_bytes,
+planc_status pl_place_in_pages(pl_arena *arena, pl_item *items, int32_t n, int64_t page_bytes, bool *out_placed,
                                planc_virtual_memory *out) {
-  page_placing p = {.arena = arena, .items = items, .n = n, .page_bytes = page_bytes};
-  for (int32_t i = 0; i < n; i++)
-    for (int32_t k = 0; k < N_SPANS; k++) p.horizon = (int32_t)pl_max(p.horizon, items[i].spans[k].end);
-  planc_status status = place_shared(&p);
-  if (!status) status = place_others(&p);
-  if (!status) status = take_mappings(&p, out);
+  page_placing p = {
+      .arena = arena, .items = items, .n = n, .horizon = pl_items_horizon(items, n), .page_bytes = page_bytes};
+  planc_status status = place(&p, out_placed);
+  if (!status && *out_placed) status = take_mappings(&p, out);
   VEC_FREE(&p.takings);
   VEC_FREE(&p.first);
   VEC_FREE(&p.watched);
@@ -88,6 +88,12 @@ planc_status pl_place_in_pages(pl_arena *arena, pl_item *items, int32_t n, int64
   return status;
 }
 
+static planc_status place(page_placing *p, bool *out_placed) {
+  PLANC_TRY(place_shared(p, out_placed));
+  if (*out_placed && are_too_many(p)) *out_placed = false;
+  return *out_placed ? place_others(p) : NULL;
+}
+
 static planc_status take_mappings(const page_placing *p, planc_virtual_memory *out) {
   *out = (planc_virtual_memory){.arena_bytes = (int64_t)p->first.len * p->page_bytes,
                                 .chunk_bytes = p->page_bytes,
@@ -98,14 +104,10 @@ static planc_status take_mappings(const page_placing *p, planc_virtual_memory *o
 
 /* What shares pages: what is small, and what lives all the time, between which nothing is lost. */
 static bool is_shared(const page_placing *p, const pl_item *item) {
-  return item->bytes <= p->page_bytes || (item->spans[0].start <= 0 && item->spans[0].end >= p->horizon);
+  return item->bytes <= p->page_bytes || pl_item_stays(item, p->horizon);
 }
 
 static planc_status map_run(page_placing *p, int64_t first, int64_t n) {
-  if (n > MAX_MAPPED - p->n_mapped) {
-    return planc_error(PLANC_USAGE, "pages of %lld bytes: more than %d would be mapped", (long long)p->page_bytes,
-                       MAX_MAPPED);
-  }
   p->n_mapped += n;
   VEC_PUSH(&p->mappings, ((planc_mapping){first, n}));
   return NULL;
@@ -140,7 +142,7 @@ static planc_status take_pieces(page_placing *p, page_piece *pieces, int64_t n);
 static void forget_full(page_placing *p);
 
 /* They lie at the beginning of the arena, at addresses that are the arena's. */
-static planc_status place_shared(page_placing *p) {
+static planc_status place_shared(page_placing *p, bool *out_placed) {
   pl_item *shared;
   int32_t *source, n = 0;
   page_piece *pieces;
@@ -155,7 +157,8 @@ static planc_status place_shared(page_placing *p) {
   PLANC_TRY(pl_place(shared, n, &top, NULL));
   for (int32_t k = 0; k < n; k++) p->items[source[k]].address = shared[k].address;
   n_pages = pl_align_up(top, p->page_bytes) / p->page_bytes;
-  if (n_pages == 0) return NULL;
+  *out_placed = n_pages <= MAX_MAPPED;
+  if (n_pages == 0 || !*out_placed) return NULL;
   PLANC_TRY(map_run(p, 0, n_pages));
   for (int64_t c = 0; c < n_pages; c++) VEC_PUSH(&p->first, NONE);
   PLANC_TRY(list_pieces(p, shared, n, &pieces, &n_pieces));
@@ -258,6 +261,14 @@ static planc_status place_others(page_placing *p) {
     PLANC_TRY(take_split(p, &of, item));
   }
   return NULL;
+}
+
+/* Each may have a part of a page at both ends. */
+static bool are_too_many(const page_placing *p) {
+  int64_t n = p->n_mapped;
+  for (int32_t i = 0; i < p->n; i++)
+    if (!is_shared(p, &p->items[i])) n = pl_add_saturate(n, p->items[i].bytes / p->page_bytes + 2);
+  return n > MAX_MAPPED;
 }
 
 static bool ends_before(const page_placing *p, page_holder a, page_holder b) {
@@ -430,7 +441,6 @@ static bool is_better(const split *a, const split *b);
  * tail behind it. */
 static planc_status choose_split(page_placing *p, const pl_item *item, split *out) {
   const int64_t bytes = pl_align_up(item->bytes, PLANC_ALIGNMENT), rest = bytes % p->page_bytes;
-  if (bytes / p->page_bytes > MAX_MAPPED) return map_run(p, 0, bytes / p->page_bytes); /* which is too much */
   PLANC_TRY(list_parts(p, item));
   *out = with_head(p, bytes, 0, NONE);
   for (int64_t k = 0; k < p->parts.len && rest > 0; k++) {
@@ -510,4 +520,18 @@ static planc_status map_split(page_placing *p, const split *of, pl_item *item) {
     PLANC_TRY(map_run(p, pages[k], end - k));
   }
   return of->tail > 0 ? map_run(p, of->tail_page, 1) : NULL;
+}
+
+planc_status pl_map_one_piece(pl_arena *arena, int64_t page_bytes, int64_t bytes, planc_virtual_memory *out) {
+  const int64_t n = pl_align_up(bytes, page_bytes) / page_bytes;
+  planc_mapping *all;
+  if (n > MAX_MAPPED) {
+    return planc_error(PLANC_USAGE, "%lld pages of %lld bytes: at most %d are mapped", (long long)n,
+                       (long long)page_bytes, MAX_MAPPED);
+  }
+  PLANC_TRY(PL_NEW(arena, &all, 1));
+  all->n = n;
+  *out = (planc_virtual_memory){
+      .arena_bytes = n * page_bytes, .chunk_bytes = page_bytes, .paged = true, .mappings = all, .n = n > 0};
+  return NULL;
 }

@@ -353,6 +353,13 @@ static planc_status find_bound(placement *p) {
   return NULL;
 }
 
+int32_t pl_items_horizon(const pl_item *items, int32_t n) {
+  int32_t horizon = 0;
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t k = 0; k < 2; k++) horizon = (int32_t)pl_max(horizon, items[i].spans[k].end);
+  return horizon;
+}
+
 planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out) {
   int64_t *live;
   PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));

@@ -24,6 +24,11 @@ typedef struct pl_item {
   pl_lifetime spans[2]; /* when it lives; an item that is away for a while has two, disjoint, at one address */
 } pl_item;
 
+/* Whether it lives at all positions ahead of `horizon`. */
+static inline bool pl_item_stays(const pl_item *item, int32_t horizon) {
+  return item->spans[0].start <= 0 && item->spans[0].end >= horizon;
+}
+
 /* Two items that are stated to have the same bytes at a position. */
 typedef struct pl_overlap {
   int32_t item, other, position;
@@ -49,6 +54,9 @@ planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *o
  * *out_least is the lowest end that the large ones have come to, or what lives at a time if none were packed. */
 planc_status pl_place_by_repairs(pl_item *items, int32_t n, int32_t n_large, int64_t room, bool *out_placed,
                                  int64_t *out_least);
+
+/* The position at which the last item ends. */
+int32_t pl_items_horizon(const pl_item *items, int32_t n);
 
 /* The bytes that live at each of positions 0, ..., horizon, in `arena`; no span ends behind these. */
 planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out);

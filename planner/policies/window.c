@@ -214,7 +214,7 @@ static void choose_algorithms(windowing *w) {
 /* Chunks for all data at once and the largest workspace. */
 static planc_status check_chunks(const windowing *w) {
   enum { MAX_CHUNKS = 1 << 22 };
-  int64_t total = 0, largest = 0, chunk_bytes = pl_allocator_chunk(&w->problem->terms);
+  int64_t total = 0, largest = 0, chunk_bytes = pl_arena_chunk(&w->problem->terms);
   if (chunk_bytes == 0) return NULL;
   for (int32_t b = 0; b < w->trace->n_buffers; b++) total += w->bytes[b];
   for (int32_t i = 0; i < w->trace->n_instances; i++) {
@@ -474,7 +474,7 @@ static pl_occupant occupant_of(const windowing *w, int32_t buffer) {
 enum { CHUNKS_TEXT = 48, RESERVED_TEXT = 64 };
 
 static planc_status too_small(const windowing *w, int64_t room, int32_t instance, int64_t need) {
-  int64_t chunk_bytes = pl_allocator_chunk(&w->problem->terms);
+  int64_t chunk_bytes = pl_arena_chunk(&w->problem->terms);
   int64_t whole = pl_align_up(need, chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT);
   int64_t reserved = pl_reserved(&w->problem->terms, w->problem->job.profile);
   char chunks[CHUNKS_TEXT] = "", beside[RESERVED_TEXT] = "", place[PL_PLACE_TEXT];

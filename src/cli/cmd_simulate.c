@@ -51,7 +51,7 @@ typedef struct simulated_plan {
 
 static const prog_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
-    {"map-in-step", 0, "TIME", "virtual memory mapped as data comes and goes, each chunk in TIME of the host"},
+    {"map-in-step", 0, "TIME", "chunks of virtual memory mapped as data comes and goes, each in TIME of the host"},
     {"track", 0, "TIME", "memory in use tracked by events, as without a plan: TIME of the host behind each op, or"},
     {"track-every", 0, "SIZE", "behind the first for which so much was allocated since the last"},
     {"in-flight", 0, "N", "ops that each dispatcher may have launched ahead (default: the device's)"},

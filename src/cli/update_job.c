@@ -92,7 +92,7 @@ static planc_status make_problem(cli_update *u) {
   }
   problem->job.split_batch_norm = job->n_rounds > 1 || prog_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
-  if (!prog_option_given(u->arguments, "placement") && (u->policy->supports & (PLANC_POLICY_VMM | PLANC_POLICY_PAGED)))
+  if (!prog_option_given(u->arguments, "placement") && planc_policy_places(u->policy, placement_of(device)))
     problem->terms.placement = placement_of(device);
   if (problem->terms.placement == placement_of(device) && problem->terms.chunk_bytes == 0)
     problem->terms.chunk_bytes = device->chunk_bytes;

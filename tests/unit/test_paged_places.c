@@ -21,7 +21,9 @@ static int64_t place(pl_item *items, int32_t n) {
   pl_arena arena = {0};
   planc_virtual_memory memory;
   pl_translation translation;
-  ok(pl_place_in_pages(&arena, items, n, PAGE, &memory));
+  bool is_placed;
+  ok(pl_place_in_pages(&arena, items, n, PAGE, &is_placed, &memory));
+  ck_assert(is_placed);
   ok(pl_translation_make(PAGE, memory.mappings, memory.n, &arena, &translation));
   ck_assert(memory.paged);
   ck_assert_int_eq(memory.chunk_bytes, PAGE);
@@ -99,7 +101,10 @@ START_TEST(too_many_pages_are_refused) {
   pl_arena arena = {0};
   planc_virtual_memory memory;
   pl_item items[] = {item((INT64_C(1) << 23) * PAGE, 1, 2)};
-  assert_fails(pl_place_in_pages(&arena, items, 1, PAGE, &memory), PLANC_USAGE, "would be mapped");
+  bool is_placed;
+  ok(pl_place_in_pages(&arena, items, 1, PAGE, &is_placed, &memory));
+  ck_assert(!is_placed);
+  assert_fails(pl_map_one_piece(&arena, PAGE, items[0].bytes, &memory), PLANC_USAGE, "8388608 pages");
   pl_arena_free(&arena);
 }
 END_TEST

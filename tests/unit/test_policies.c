@@ -155,6 +155,32 @@ START_TEST(plans_of_random_graphs_are_right) {
 }
 END_TEST
 
+/* What is left of the last page of a budget is of no use, and in nobody's way. */
+START_TEST(a_budget_counts_whole_pages) {
+  enum { PAGE = 64 << 10 };
+  static const int64_t budgets[] = {12 * PAGE, 13 * PAGE - 256};
+  int64_t ns[2];
+  planc_graph *forward, *graph;
+  ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_SGD, &graph));
+  planc_graph_free(forward);
+  for (int k = 0; k < 2; k++) {
+    planc_plan *plan;
+    planc_problem problem = {.job.graph = graph,
+                             .job.profile = profile,
+                             .job.batch = 64,
+                             .terms.placement = PLANC_PLACEMENT_PAGED,
+                             .terms.chunk_bytes = PAGE,
+                             .terms.budgets = {budgets[k], -1}};
+    ok(planc_make_plan(&problem, planc_policy_find("priced"), &plan));
+    ns[k] = plan->predicted.period_ns;
+    planc_plan_free(plan);
+  }
+  ck_assert_int_eq(ns[1], ns[0]);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* On two and three GPUs: at the least budget and above it. */
 START_TEST(plans_for_several_gpus_are_right) {
   int seed = 3000 + _i;
@@ -367,6 +393,7 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_loop_test(tests, plans_of_random_graphs_are_right, 0, sampled(GRAPHS_RUN));
   tcase_add_test(tests, a_plan_without_swaps_states_what_was_asked);
+  tcase_add_test(tests, a_budget_counts_whole_pages);
   tcase_add_loop_test(tests, plans_for_several_gpus_are_right, 0, sampled(GRAPHS_ON_GPUS));
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, sampled(GRAPHS));
   tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, sampled(GRAPHS));

@@ -69,7 +69,7 @@ Help goes to standard output and is a success.
   predict a plan's time and stalls, or those of passive swapping
   options:
         --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
-        --map-in-step TIME         virtual memory mapped as data comes and goes, each chunk in TIME of the host
+        --map-in-step TIME         chunks of virtual memory mapped as data comes and goes, each in TIME of the host
         --track TIME               memory in use tracked by events, as without a plan: TIME of the host behind each op, or
         --track-every SIZE         behind the first for which so much was allocated since the last
         --in-flight N              ops that each dispatcher may have launched ahead (default: the device's)
