@@ -17,6 +17,8 @@ planc_status pl_copy_times_new(const pl_rehearsal *rehearsal, pl_arena *arena, p
   PLANC_TRY(PL_NEW(arena, &out->start, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->ends, n));
   PLANC_TRY(PL_NEW(arena, &out->slack, n));
+  PLANC_TRY(PL_NEW(arena, &out->first_away, n + 1));
+  PLANC_TRY(PL_NEW(arena, &out->away, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->first_needed, n));
   PLANC_TRY(PL_NEW(arena, &out->also_needed, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->leaving, 2 * n_gaps));
@@ -46,25 +48,40 @@ typedef struct link_passage {
   int32_t first, n;
 } link_passage;
 
+static void list_away(pl_copy_times *t, const uint8_t *ways);
 static void find_needs(pl_copy_times *t);
 static void find_fetches(pl_copy_times *t);
 static void keep_order(pl_copy_times *t);
-static int64_t go_through(pl_copy_times *t, const uint8_t *ways, link_passage *at);
+static int64_t go_through(pl_copy_times *t, link_passage *at);
 static int64_t find_delay(const pl_copy_times *t, const uint8_t *ways, int64_t end, int64_t in_free);
 
 /* Where copies are still made when the period ends, the next one tells how long one takes. */
 void pl_copy_times_find(pl_copy_times *t, const uint8_t *ways) {
   link_passage at = {0};
+  list_away(t, ways);
   find_needs(t);
   find_fetches(t);
   keep_order(t);
-  int64_t end = go_through(t, ways, &at);
+  int64_t end = go_through(t, &at);
   if (at.in_free > end || at.out_free > end) {
     at.begin = end;
-    end = go_through(t, ways, &at);
+    end = go_through(t, &at);
   }
   t->begin_ns = at.begin;
   t->period_ns = end - at.begin + find_delay(t, ways, end, at.in_free);
+}
+
+static void list_away(pl_copy_times *t, const uint8_t *ways) {
+  const pl_movers *m = &t->rehearsal->movers;
+  const int32_t n = t->rehearsal->gaps->order->n;
+  int32_t n_away = 0;
+  for (int32_t p = 0, k = 0; p <= n; p++) {
+    for (; k < m->first_gap[p]; k++) {
+      t->away[n_away] = m->of_gaps[k];
+      n_away += ways[m->of_gaps[k]] != PL_AUTO_STAYS;
+    }
+    t->first_away[p] = n_away;
+  }
 }
 
 static void find_needs(pl_copy_times *t) {
@@ -78,8 +95,8 @@ static void find_needs(pl_copy_times *t) {
   }
   t->n_in = 0;
   t->in_ns = t->out_ns = 0;
-  for (int32_t k = r->movers.n_gaps - 1; k >= 0; k--) {
-    int32_t g = r->movers.of_gaps[k];
+  for (int32_t k = t->first_away[n] - 1; k >= 0; k--) {
+    int32_t g = t->away[k];
     if (r->sends[g]) t->out_ns += r->gaps->items[g].out_ns;
     if (r->need[g] == NONE) continue;
     t->in_ns += r->gaps->items[g].in_ns;
@@ -145,9 +162,9 @@ typedef struct traffic {
 
 static void wait_for_room(pl_copy_times *t, traffic *of, int32_t position);
 static void fetch_at(pl_copy_times *t, traffic *of, int32_t position, link_passage *at);
-static void leave_at(pl_copy_times *t, const uint8_t *ways, traffic *of, int32_t position, link_passage *at);
+static void leave_at(pl_copy_times *t, traffic *of, int32_t position, link_passage *at);
 
-static int64_t go_through(pl_copy_times *t, const uint8_t *ways, link_passage *at) {
+static int64_t go_through(pl_copy_times *t, link_passage *at) {
   const pl_rehearsal *r = t->rehearsal;
   int32_t n = r->gaps->order->n;
   traffic of = {.now = at->begin, .first = at->first, .n = at->n, .n_before = at->n};
@@ -158,7 +175,7 @@ static int64_t go_through(pl_copy_times *t, const uint8_t *ways, link_passage *a
     for (int32_t g = t->first_needed[p]; g != NONE; g = t->also_needed[g]) of.now = pl_max(of.now, t->in_end[g]);
     of.now += r->again_ns[p] + r->op_ns[p];
     t->ends[p] = of.now;
-    leave_at(t, ways, &of, p, at);
+    leave_at(t, &of, p, at);
   }
   at->first = of.first;
   at->n = of.n;
@@ -188,11 +205,10 @@ static void fetch_at(pl_copy_times *t, traffic *of, int32_t position, link_passa
   }
 }
 
-static void leave_at(pl_copy_times *t, const uint8_t *ways, traffic *of, int32_t position, link_passage *at) {
+static void leave_at(pl_copy_times *t, traffic *of, int32_t position, link_passage *at) {
   const pl_rehearsal *r = t->rehearsal;
-  for (int32_t k = r->movers.first_gap[position]; k < r->movers.first_gap[position + 1]; k++) {
-    int32_t g = r->movers.of_gaps[k];
-    if (ways[g] == PL_AUTO_STAYS) continue;
+  for (int32_t k = t->first_away[position]; k < t->first_away[position + 1]; k++) {
+    int32_t g = t->away[k];
     const pl_auto_gap *gap = &r->gaps->items[g];
     t->leave[g] = position;
     if (!r->sends[g]) continue;

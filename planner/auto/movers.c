@@ -20,10 +20,12 @@ planc_status pl_movers_new(const pl_auto_gaps *gaps, const pl_rehearsal_tables *
   PLANC_TRY(PL_NEW(arena, &out->buffers, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->first_gap, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->first_use, n + 1));
+  PLANC_TRY(PL_NEW(arena, &out->first_leaving, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->first_death, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->of_gaps, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->deaths, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->uses, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &out->leaving, trace->n_accesses));
   PLANC_TRY(PL_NEW(arena, &out->come, n));
   PLANC_TRY(PL_NEW(arena, &out->go, n));
   for (int32_t g = 0; g < gaps->n; g++) {
@@ -94,17 +96,20 @@ static void list_gaps(pl_movers *m) {
 
 static void list_uses(pl_movers *m) {
   const planc_order *order = m->gaps->order;
-  int32_t n = 0;
+  int32_t n = 0, n_leaving = 0;
   for (int32_t p = 0; p < order->n; p++) {
     const planc_instance *in = planc_order_instance(order, p);
     m->first_use[p] = n;
+    m->first_leaving[p] = n_leaving;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &order->trace->accesses[a];
-      if (m->moves[access->buffer])
-        m->uses[n++] = (pl_mover_use){access->buffer, access->read, access->write, m->leaves[a]};
+      if (!m->moves[access->buffer]) continue;
+      m->uses[n++] = (pl_mover_use){access->buffer, access->read, access->write};
+      if (m->leaves[a]) m->leaving[n_leaving++] = access->buffer;
     }
   }
   m->first_use[order->n] = n;
+  m->first_leaving[order->n] = n_leaving;
 }
 
 /* Whether it goes behind its last use. */

@@ -10,7 +10,6 @@
 /* A use of a buffer that moves. */
 typedef struct pl_mover_use {
   int32_t buffer, read, write; /* versions, -1 = none */
-  bool leaves;                 /* the buffer leaves behind it until it is written next */
 } pl_mover_use;
 
 /* A buffer that moves goes behind its last use, unless a tail stays. */
@@ -29,10 +28,11 @@ typedef struct pl_movers {
   bool *moves;      /* by buffer */
   int32_t *buffers; /* that move */
   int32_t n_buffers;
-  /* By position and one more: gaps of these that begin there, their uses, and those of them that are used there last
-   * and do not persist. */
-  int32_t *first_gap, *first_use, *first_death;
+  /* By position and one more: gaps of these that begin there, their uses, those of them that leave behind it until they
+   * are written next, and those that are used there last and do not persist. */
+  int32_t *first_gap, *first_use, *first_leaving, *first_death;
   int32_t *of_gaps;
+  int32_t *leaving; /* a buffer for each such use */
   pl_mover_death *deaths;
   pl_mover_use *uses;
   int32_t n_gaps;

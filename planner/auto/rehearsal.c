@@ -180,9 +180,7 @@ static inline int32_t until_for(const pl_rehearsal *r, int32_t version, int32_t 
 
 static void leave_until_written(pl_rehearsal *r) {
   const pl_movers *m = &r->movers;
-  use_range uses = uses_here(r);
-  for (const pl_mover_use *use = uses.first; use < uses.end; use++)
-    if (use->leaves) drop(r, use->buffer);
+  for (int32_t k = m->first_leaving[r->position]; k < m->first_leaving[r->position + 1]; k++) drop(r, m->leaving[k]);
   for (int32_t k = m->first_death[r->position]; k < m->first_death[r->position + 1]; k++) {
     pl_mover_death death = m->deaths[k];
     int32_t until = until_for(r, death.version, r->position);

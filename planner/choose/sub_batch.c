@@ -119,7 +119,7 @@ static int64_t operand_bytes(const planc_graph *graph, const planc_op *op, int64
 static planc_status demand_at(const planc_problem *problem, int64_t batch, demand *out) {
   planc_costs *costs;
   PLANC_TRY(planc_costs_make(problem->job.profile, problem->job.graph, 1, &batch, &costs));
-  *out = (demand){.baseline_op = -1};
+  *out = (demand){0};
   for (int32_t o = 0; o < problem->job.graph->n_ops; o++) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);

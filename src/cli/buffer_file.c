@@ -61,12 +61,14 @@ void cli_buffer_file_free(cli_buffer_file *file) {
 static planc_status read_header(buffer_reading *r) {
   bool any;
   PLANC_TRY(next_line(r, &any));
+  if (!any) return planc_error(PLANC_BAD_INPUT, "%s is empty: its first line names id, lower, upper and size", r->path);
   for (int32_t c = 0; c < N_COLUMNS; c++) r->at[c] = -1;
-  for (int32_t f = 0; any && f < r->n_fields; f++) {
+  for (int32_t f = 0; f < r->n_fields; f++) {
     int32_t c = 0;
     while (c < N_COLUMNS && strcmp(r->fields[f], names[c]) != 0) c++;
     if (c == N_COLUMNS)
-      return planc_error(PLANC_BAD_INPUT, "%s: line %d: no column is called '%s': id, lower, upper, size, offset",
+      return planc_error(PLANC_BAD_INPUT,
+                         "%s: line %d: a column is called '%s': there may be id, lower, upper, size and offset alone",
                          r->path, r->line, r->fields[f]);
     if (r->at[c] >= 0) return planc_error(PLANC_BAD_INPUT, "%s: line %d: two columns %s", r->path, r->line, names[c]);
     r->at[c] = f;

@@ -52,17 +52,6 @@ static const char *fallback(const prog_arguments *arguments) {
   return prog_option_given(arguments, "accumulate") ? fallback_for_rounds : fallback_policy;
 }
 
-/* One that has a name may be alone: it is what is left of others in a run, and is known there by its name. */
-static planc_status check_number(const prog_arguments *arguments) {
-  cli_mix_operand only;
-  if (arguments->n_operands > 1 || prog_option_given(arguments, "accumulate")) return NULL;
-  PLANC_TRY(cli_mix_operand_parse(arguments->operands[0], &only));
-  bool named = only.name != NULL;
-  cli_mix_operand_free(&only);
-  if (named) return NULL;
-  return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or use plan");
-}
-
 /* The plan keeps them all the same: one that it changes to may have a use for them. */
 static void note_priorities(const planc_mix_policy *policy, const cli_mix *mix) {
   bool any = false;
@@ -76,7 +65,7 @@ static planc_status run(const prog_arguments *arguments) {
   cli_budget_list budgets;
   cli_mix mix;
   const char *name = prog_option_value(arguments, "policy");
-  PLANC_TRY(check_number(arguments));
+  PLANC_TRY(cli_mix_check_number(arguments));
   PLANC_TRY(cli_mix_policy(name ? name : fallback(arguments), true, &policy));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));

@@ -449,9 +449,7 @@ static planc_status check_options(const prog_arguments *arguments) {
     return mix ? planc_error(PLANC_USAGE, "--colocate and --%s exclude each other", other->name)
                : planc_error(PLANC_USAGE, "--%s is for --colocate", other->name);
   }
-  if (mix && arguments->n_operands < 2 && !prog_option_given(arguments, "accumulate"))
-    return planc_error(PLANC_USAGE, "--colocate compares for several graphs, or for one with --accumulate");
-  if (mix) return NULL;
+  if (mix) return cli_mix_check_number(arguments);
   if (arguments->n_operands > 1)
     return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);
   return prog_option_repeated(arguments, "profile", 1) ? planc_error(PLANC_USAGE, "--profile is given twice") : NULL;

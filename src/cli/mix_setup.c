@@ -36,6 +36,17 @@ void cli_mix_operand_free(cli_mix_operand *operand) {
   free(operand->path);
 }
 
+/* One that has a name may be alone: it is what is left of others in a run, and is known there by its name. */
+planc_status cli_mix_check_number(const prog_arguments *arguments) {
+  cli_mix_operand only;
+  if (arguments->n_operands > 1 || prog_option_given(arguments, "accumulate")) return NULL;
+  PLANC_TRY(cli_mix_operand_parse(arguments->operands[0], &only));
+  bool named = only.name != NULL;
+  cli_mix_operand_free(&only);
+  if (named) return NULL;
+  return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or plan it by itself");
+}
+
 /* What stands before a = and could be a name is one. */
 static planc_status read_name(const char **text, cli_mix_operand *out) {
   size_t length = pl_job_name_length(*text);

@@ -300,7 +300,7 @@ class CommandTest(unittest.TestCase):
     def test_without_a_budget_the_step_runs_as_it_is(self):
         done = self.planc("torch", f"{SMALL}:step", "--effort", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("the step fits as it is: no plan is needed: small.plan", done.stdout)
+        self.assertIn("the step fits as it is, and its plan changes nothing: small.plan", done.stdout)
 
     def test_the_table_says_what_its_figures_are_of(self):
         done = self.planc("torch", f"{SMALL}:step", "--budget", "80%")
@@ -332,7 +332,7 @@ class CommandTest(unittest.TestCase):
         swaps, again = "the plan swaps 1.00 KiB out and 1.00 KiB in", "computes again for 0.001 ms"
         accumulates = "which is gradient accumulation with"
         for (number, moved, repeated), words in {
-                (1, 0, 0): "the step fits as it is: no plan is needed",
+                (1, 0, 0): "the step fits as it is, and its plan changes nothing",
                 (1, 0, 1000): f"in each step the plan {again}, which is checkpointing",
                 (1, 1024, 0): f"in each step {swaps}",
                 (1, 1024, 1000): f"in each step {swaps} and {again}",

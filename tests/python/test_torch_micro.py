@@ -412,7 +412,7 @@ class CommandTest(unittest.TestCase):
     def test_of_equal_ones_that_in_fewer_is_taken(self):
         code, out, err = self.run_torch("--micro-batches", "1,2", "--budget", "1000%", step="step")
         self.assertEqual(code, 0, err)
-        self.assertIn("the step fits as it is: no plan is needed", out)
+        self.assertIn("the step fits as it is, and its plan changes nothing", out)
         self.assertEqual(PlanFile(self.plan).micro_batches, 1)
 
     def test_no_number_has_a_plan(self):

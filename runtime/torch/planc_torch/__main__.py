@@ -341,7 +341,7 @@ def verdict(row):
     number, swaps, again = row["micro_batches"], row["d2h_bytes"] or row["h2d_bytes"], row["recompute_ns"]
     if not swaps and not again:
         return (f"the step fits {in_parts(number)}: gradient accumulation, and nothing else" if number > 1 else
-                "the step fits as it is: no plan is needed")
+                "the step fits as it is, and its plan changes nothing")
     what = [f"swaps {size(row['d2h_bytes'])} out and {size(row['h2d_bytes'])} in"] if swaps else []
     what += [f"computes again for {time(again)}"] if again else []
     does = f"the plan {' and '.join(what)}"

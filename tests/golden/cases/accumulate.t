@@ -110,10 +110,10 @@ One round is the whole batch; other numbers have to divide it.
   $ planc colocate graphs/resnet34.yaml:8 --accumulate 2 --split-batch-norm --device k40m -o split.plan 2>/dev/null | grep -o 'zico.*'
   zico, batch 8 in 2 rounds of 4 side by side
   $ planc colocate graphs/lenet-digits.yaml:64 --device k40m -o no.plan
-  ! planc: one job has the GPU alone: name others, or --accumulate, or use plan
+  ! planc: one job has the GPU alone: name others, or --accumulate, or plan it by itself
   [2]
   $ planc compare --colocate graphs/lenet-digits.yaml:64 --device k40m
-  ! planc: --colocate compares for several graphs, or for one with --accumulate
+  ! planc: one job has the GPU alone: name others, or --accumulate, or plan it by itself
   [2]
   $ planc compare graphs/lenet-digits.yaml --accumulate 2
   ! planc: --accumulate is for --colocate

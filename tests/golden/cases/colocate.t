@@ -358,7 +358,7 @@ A mix that does not fit is told with what each job needs alone, and all together
 What is no mix.
 
   $ planc colocate inputs/tiny.yaml
-  ! planc: one job has the GPU alone: name others, or --accumulate, or use plan
+  ! planc: one job has the GPU alone: name others, or --accumulate, or plan it by itself
   [2]
   $ planc colocate inputs/tiny.yaml:0 inputs/tiny.yaml
   ! planc: inputs/tiny.yaml:0: batch 0: not an integer from 1 to 2147483647
@@ -490,7 +490,7 @@ Policies side by side.
   mps                     - <N> ms <size> <N> <N> <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   $ planc compare --colocate inputs/tiny.yaml
-  ! planc: --colocate compares for several graphs, or for one with --accumulate
+  ! planc: one job has the GPU alone: name others, or --accumulate, or plan it by itself
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --gpus 2
   ! planc: --colocate and --gpus exclude each other

@@ -139,3 +139,8 @@ device's, of which less would do with a larger host.
   both
   $ planc compare graphs/lenet-digits.yaml --policies tensile --budget 690K --host-budget 0 --json 2>/dev/null | grep -o '"least_budget":[0-9]*' > least; planc compare graphs/lenet-digits.yaml --policies tensile --budget 690K --json 2>/dev/null | grep -o '"least_budget":[0-9]*' | cmp - least && echo as without a limit
   as without a limit
+
+Where no op needs any memory, the first is named all the same.
+
+  $ printf 'planc-graph: 1\nname: none\ntensors:\n  x: param f32[8]\nops:\n  - {op: a, type: t.a}\n' > none.yaml; planc plan none.yaml --inference --device k40m --reserved 1M --policy modnn --budget 1K 2>&1 | tail -1
+  planc: does not fit 1.00 KiB: op a alone needs 0 bytes at 1 sample, beside 256 bytes of parameters, state and gradients that stay and 1048576 bytes reserved by the device: 1048832 bytes at the least

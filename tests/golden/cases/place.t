@@ -70,7 +70,7 @@ What is no such file is refused with its line, and nothing is written.
   ! planc: bad.csv: line 1 has no column size: it names id, lower, upper and size
   [3]
   $ echo id,lower,upper,size,gaps > bad.csv; planc place bad.csv -o bad.out
-  ! planc: bad.csv: line 1: no column is called 'gaps': id, lower, upper, size, offset
+  ! planc: bad.csv: line 1: a column is called 'gaps': there may be id, lower, upper, size and offset alone
   [3]
   $ echo id,lower,upper,size,id > bad.csv; planc place bad.csv -o bad.out
   ! planc: bad.csv: line 1: two columns id
@@ -94,7 +94,7 @@ What is no such file is refused with its line, and nothing is written.
   ! planc: bad.csv: sizes of more than 2^62 bytes together
   [3]
   $ : > bad.csv; planc place bad.csv -o bad.out
-  ! planc: bad.csv: line 1 has no column id: it names id, lower, upper and size
+  ! planc: bad.csv is empty: its first line names id, lower, upper and size
   [3]
   $ planc place missing.csv
   ! planc: missing.csv: No such file or directory
