@@ -40,10 +40,10 @@ void cli_mix_operand_free(cli_mix_operand *operand) {
 planc_status cli_mix_check_number(const prog_arguments *arguments) {
   cli_mix_operand only;
   if (arguments->n_operands > 1 || prog_option_given(arguments, "accumulate")) return NULL;
-  PLANC_TRY(cli_mix_operand_parse(arguments->operands[0], &only));
+  planc_status status = cli_mix_operand_parse(arguments->operands[0], &only);
   bool named = only.name != NULL;
   cli_mix_operand_free(&only);
-  if (named) return NULL;
+  if (status || named) return status;
   return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or plan it by itself");
 }
 
