@@ -37,6 +37,17 @@ static void find_ends(const pl_auto_wants *w, const planc_instance *in, int32_t 
   }
 }
 
+/* A walk goes through all of them, so that there is no more of each than that needs. */
+static planc_status list_gaps(const pl_auto_gap *gaps, int32_t n_gaps, pl_arena *arena, pl_auto_wants *w) {
+  pl_again_gap *list;
+  PLANC_TRY(PL_NEW(arena, &list, n_gaps));
+  for (int32_t g = 0; g < n_gaps; g++)
+    if (!gaps[g].is_tail && gaps[g].open[PL_AUTO_AGAIN])
+      list[w->n_gaps++] = (pl_again_gap){g, w->first_version[gaps[g].buffer] + gaps[g].version, gaps[g].to};
+  w->gaps = list;
+  return NULL;
+}
+
 /* Those that an instance reads, or else those that it writes, but for effects, which a recompute leaves out; returns
  * how many there are. */
 static int32_t list_versions(const pl_auto_wants *w, const planc_instance *in, bool read, int32_t *out) {
@@ -63,17 +74,6 @@ static planc_status list_again(const planc_order *order, const int32_t *latest, 
     versions += n_written + n_read;
   }
   w->again = again;
-  return NULL;
-}
-
-/* A walk goes through all of them, so that there is no more of each than that needs. */
-static planc_status list_gaps(const pl_auto_gap *gaps, int32_t n_gaps, pl_arena *arena, pl_auto_wants *w) {
-  pl_again_gap *list;
-  PLANC_TRY(PL_NEW(arena, &list, n_gaps));
-  for (int32_t g = 0; g < n_gaps; g++)
-    if (!gaps[g].is_tail && gaps[g].open[PL_AUTO_AGAIN])
-      list[w->n_gaps++] = (pl_again_gap){g, w->first_version[gaps[g].buffer] + gaps[g].version, gaps[g].to};
-  w->gaps = list;
   return NULL;
 }
 

@@ -351,7 +351,7 @@ static void fix_blocks(compacting *c, bool waits) {
     int32_t buffer = planc_schedule_residencies(c->from)[block->owner].buffer, of = c->residency[block->owner];
     bool copied = c->copied_ns[buffer] > c->now_ns;
     bool fixed = planc_schedule_content(c->to, of) < 0 || c->n_open[buffer] > 1 || (copied && !waits);
-    block->cost = fixed ? -1 : (block->bytes + PER_MOVE) * (copied ? WAITING : 1);
+    block->cost = fixed ? -1 : pl_mul_saturate(block->bytes + PER_MOVE, copied ? WAITING : 1);
   }
 }
 

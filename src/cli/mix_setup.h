@@ -12,11 +12,11 @@ typedef struct cli_mix_operand {
   int32_t iterations; /* 0 = planc chooses */
   bool inference;
 } cli_mix_operand;
-/* USAGE where there is one job alone that has no name, and no --accumulate. */
-planc_status cli_mix_check_number(const prog_arguments *arguments);
 /* USAGE when a number is out of range, or the name too long. What comes out is freed in any case. */
 planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out);
 void cli_mix_operand_free(cli_mix_operand *operand);
+/* USAGE where there is one job alone that has no name, and no --accumulate. */
+planc_status cli_mix_check_number(const prog_arguments *arguments);
 
 /* A mix with everything that it borrows. Jobs of the same graph file, settings and profile share both. */
 typedef struct cli_mix {

@@ -115,6 +115,8 @@ One round is the whole batch; other numbers have to divide it.
   $ planc compare --colocate graphs/lenet-digits.yaml:64 --device k40m
   ! planc: one job has the GPU alone: name others, or --accumulate, or plan it by itself
   [2]
+  $ planc compare --colocate a=graphs/lenet-digits.yaml:64 --device k40m --budget 1G --policies temporal --no-least 2>/dev/null | head -1
+  1 job on k40m, budget 1.00 GiB
   $ planc compare graphs/lenet-digits.yaml --accumulate 2
   ! planc: --accumulate is for --colocate
   [2]
