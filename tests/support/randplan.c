@@ -4,11 +4,26 @@
 #include <string.h>
 
 #include "planc/policy.h"
+#include "planner/choose/compact.h"
+#include "planner/evaluate.h"
 #include "tests/support/least.h"
 #include "tests/support/lower_for.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
+#include "util/math.h"
+
+/* States every other schedule again for half of what its places take beyond what lives, with moves for it. */
+static void compact(uint64_t seed, randcase *c) {
+  planc_evaluator evaluator = pl_evaluator_of(&c->problem);
+  int64_t live, peak, reserved = planc_profile_device(c->problem.job.profile)->reserved_bytes;
+  bool fits;
+  if (seed % 2) return;
+  ok_in(evaluator.live(&evaluator, &c->candidate, &live), "live");
+  ok_in(evaluator.peak(&evaluator, &c->candidate, &peak), "peak");
+  int64_t room = pl_align_up(live + (peak - live) / 2 - reserved, PLANC_ALIGNMENT);
+  ok_in(pl_compact(&evaluator, room, &c->candidate, &fits), "compacted");
+}
 
 static void make_random(uint64_t seed, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
   randgraph_options options = {.max_ops = 10, .max_elements = 16};
@@ -16,6 +31,7 @@ static void make_random(uint64_t seed, const planc_profile *profile, planc_graph
   ok_in(randgraph_make(seed, &options, graph), "graph");
   ok_in(randcase_make(seed, *graph, profile, 1 + (int32_t)(seed % 2), &c), "case");
   ok_in(randschedule_make(seed, NULL, &c), "schedule");
+  compact(seed, &c);
   ok_in(lower_for(&c.problem, "random", &c.candidate, out), "plan");
   randcase_free(&c);
 }

@@ -1,5 +1,5 @@
 /* Plans of small random graphs: of every kind of policy, in virtual memory, for two or three GPUs, and of random
- * schedules that have a third of what persists parked on the host. */
+ * schedules that have a third of what persists parked on the host, every other one stated again in less room. */
 #ifndef PLANC_TESTS_RANDPLAN_H
 #define PLANC_TESTS_RANDPLAN_H
 

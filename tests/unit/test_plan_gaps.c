@@ -27,6 +27,7 @@ typedef struct body {
   int64_t period_ns;
   int32_t *buffer_of; /* by residency; -1 = it is not on the device */
   int32_t *filled;    /* by residency: the copy into it from another memory, -1 = none */
+  int32_t *first;     /* by residency: the one whose data came to it by moves on the device, itself without moves */
 } body;
 
 static const planc_instr *at(const body *b, int32_t instr) {
@@ -52,10 +53,11 @@ static body read_body(const planc_plan *plan) {
   b.free_bytes = calloc((size_t)plan->body.n + 1, sizeof *b.free_bytes);
   b.buffer_of = calloc((size_t)plan->n_residencies + 1, sizeof *b.buffer_of);
   b.filled = calloc((size_t)plan->n_residencies + 1, sizeof *b.filled);
+  b.first = calloc((size_t)plan->n_residencies + 1, sizeof *b.first);
   ok(planc_simulate(plan, &(planc_simulate_options){.visitor = see, .user = &b, .settled = true}, &simulation));
   b.period_ns = simulation.period_ns;
   int64_t live = 0;
-  for (int32_t r = 0; r < plan->n_residencies; r++) b.buffer_of[r] = b.filled[r] = -1;
+  for (int32_t r = 0; r < plan->n_residencies; r++) b.buffer_of[r] = b.filled[r] = -1, b.first[r] = r;
   for (int32_t r = 0; r < plan->n_boundary; r++) {
     if (!is_device(plan, plan->boundary[r].memory)) continue;
     b.buffer_of[r] = plan->boundary[r].buffer;
@@ -70,9 +72,10 @@ static body read_body(const planc_plan *plan) {
       live -= b.trace->buffers[b.buffer_of[instr->id]].bytes;
     } else if (instr->op == PLANC_INSTR_exec) {
       b.free_bytes[i] = device->budget_bytes - device->reserved_bytes - live - instr->bytes;
-    } else if (instr->op == PLANC_INSTR_copy && instr->id >= 0 && b.buffer_of[instr->id] >= 0 &&
-               (instr->aux < 0 || b.buffer_of[instr->aux] < 0)) {
-      b.filled[instr->id] = i;
+    } else if (instr->op == PLANC_INSTR_copy && instr->id >= 0 && b.buffer_of[instr->id] >= 0) {
+      bool from_device = instr->aux >= 0 && b.buffer_of[instr->aux] >= 0;
+      if (from_device) b.first[instr->id] = b.first[instr->aux];
+      if (!from_device) b.filled[instr->id] = i;
     }
   }
   return b;
@@ -84,11 +87,12 @@ static void free_body(body *b) {
   free(b->free_bytes);
   free(b->buffer_of);
   free(b->filled);
+  free(b->first);
 }
 
 typedef struct used {
   bool is, reads, restores; /* restores: an op that runs again writes it anew */
-  int32_t residency;
+  int32_t residency;        /* the first of those that hand its data on */
 } used;
 
 /* What an instruction does with a buffer. */
@@ -100,9 +104,23 @@ static used use_of(const body *b, int32_t i, int32_t buffer) {
     const planc_access *access = &b->trace->accesses[instance->first_access + k];
     int32_t residency = b->plan->uses[instr->first_use + k];
     if (access->buffer == buffer && residency >= 0)
-      return (used){true, access->read >= 0, instr->recompute && access->write >= 0 && access->read < 0, residency};
+      return (used){true, access->read >= 0, instr->recompute && access->write >= 0 && access->read < 0,
+                    b->first[residency]};
   }
   return (used){0};
+}
+
+/* By instruction, into `held`: in how many residencies on the device a buffer is while it runs. */
+static void count_held(const body *b, int32_t buffer, int32_t *held) {
+  int32_t n = 0;
+  for (int32_t r = 0; r < b->plan->n_boundary; r++) n += b->buffer_of[r] == buffer;
+  for (int32_t i = 0; i < b->plan->body.n; i++) {
+    const planc_instr *instr = at(b, i);
+    bool is_of_it =
+        (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) && b->buffer_of[instr->id] == buffer;
+    if (is_of_it) n += instr->op == PLANC_INSTR_acquire ? 1 : -1;
+    held[i] = n;
+  }
 }
 
 /* The instruction behind one, around the period. */
@@ -110,10 +128,21 @@ static int32_t behind(const body *b, int32_t i) {
   return i + 1 < b->plan->body.n ? i + 1 : 0;
 }
 
+/* What is kept is on the device all along. */
+static void assert_held(const body *b, const planc_plan_gap *gap) {
+  int32_t *held = calloc((size_t)b->plan->body.n, sizeof *held);
+  bool all_along = true;
+  count_held(b, gap->buffer, held);
+  for (int32_t i = gap->from; i != gap->to; i = behind(b, i)) all_along &= held[i] > 0;
+  ck_assert(gap->way != PLANC_GAP_KEPT || all_along);
+  free(held);
+}
+
 static void assert_gap(const body *b, const planc_plan_gap *gap) {
   used from = use_of(b, gap->from, gap->buffer), to = use_of(b, gap->to, gap->buffer);
   const planc_buffer *buffer = &b->trace->buffers[gap->buffer];
   bool around = gap->to <= gap->from, is_again = false;
+  assert_held(b, gap);
   ck_assert(from.is && to.is && to.reads);
   ck_assert_str_eq(gap->name, planc_trace_buffer_name(b->trace, gap->buffer));
   ck_assert_str_eq(gap->from_op, planc_trace_op(b->trace, at(b, gap->from)->id)->name);
