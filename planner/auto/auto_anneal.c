@@ -13,6 +13,7 @@ static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowa
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
   enum { FIRST_TIMES = 2, MORE_TIMES = 40, BLOCKS = 50 };
   int64_t block = n_changes / BLOCKS + 1, first = s->ideal_ns / first_part;
+  pl_auto_judge(s); /* what was judged last may be others' ways */
   pl_auto_note_kept(s);
   for (int64_t k = 0; k < n_changes && s->n_candidates > 0 && s->best_score.ns > s->least_ns; k++) {
     int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
@@ -37,7 +38,6 @@ void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_ch
   for (int32_t k = 0; k < times; k++) {
     memcpy(s->ways, s->kept, n_gaps);
     memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
-    pl_auto_judge(s);
     pl_auto_search_improve(s, n_changes, first_part);
   }
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, n_gaps);
@@ -84,7 +84,6 @@ static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes
   memcpy(s->price, s->price_kept, (size_t)s->gaps->order->n * sizeof *s->price);
   pl_auto_change_to(s, gap, way, &change);
   s->fixed[gap] = (int8_t)way;
-  pl_auto_judge(s);
   pl_auto_search_improve(s, n_changes, first_part);
   s->fixed[gap] = PL_AUTO_ANY_WAY;
 }

@@ -153,7 +153,6 @@ void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
   s->rehearsal.limit = s->room - lacking;
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   s->best_score = nothing;
-  pl_auto_judge(s);
 }
 
 /* --- What is judged ----------------------------------------------------------------------------------------------- */

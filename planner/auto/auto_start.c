@@ -100,16 +100,20 @@ static int32_t list_moves(pl_auto_search *s) {
   return n;
 }
 
-/* That its bytes are charged with where there are too many. */
+/* That its bytes are charged with where there are too many; something wherever there are, as all charges are. */
 static int64_t charge_within(const pl_auto_search *s, const pl_auto_gap *gap) {
   const int32_t n = s->gaps->order->n, end = pl_auto_gap_wraps(gap) ? gap->to + n : gap->to;
-  pl_signed_wide sum = 0;
-  for (int32_t at = gap->from + 1; at < end; at++) {
+  const pl_signed_wide most = (pl_signed_wide)PL_AUTO_MOST_CHARGE << PL_PRICE_BITS;
+  pl_signed_wide parts = 0;
+  bool is_short = false;
+  for (int32_t at = gap->from + 1; at < end && parts < most; at++) {
     int32_t p = at < n ? at : at - n;
     int64_t beyond = pl_rehearsal_beyond(&s->rehearsal, p);
-    if (beyond > 0) sum += (pl_signed_wide)pl_min(beyond, gap->bytes) * s->price[p] >> PL_PRICE_BITS;
+    if (beyond <= 0) continue;
+    is_short = true;
+    parts += (pl_signed_wide)pl_min(beyond, gap->bytes) * s->price[p];
   }
-  return sum > PL_AUTO_MOST_CHARGE ? PL_AUTO_MOST_CHARGE : (int64_t)sum;
+  return parts < most ? (int64_t)(parts >> PL_PRICE_BITS) + is_short : PL_AUTO_MOST_CHARGE;
 }
 
 /* A copy costs the time of links that others want, even where nothing waits for it. */

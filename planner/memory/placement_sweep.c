@@ -7,6 +7,7 @@
 #include "planc/schedule.h"
 #include "planner/memory/free_list.h"
 #include "util/arena.h"
+#include "util/math.h"
 
 /* One span of one item, in the direction of the sweep. */
 typedef struct piece {
@@ -250,9 +251,9 @@ static planc_status refuse(sweep *s, const piece *p) {
 
 static int compare_known(const void *left, const void *right);
 static void update_reaches(sweep *s, int64_t from);
-static void note_known(sweep *s, int64_t at, int32_t time);
+static void set_stretch(sweep *s, int64_t at, int32_t time);
 static int32_t due_at(const sweep *s, int32_t item, int32_t time);
-static void join_stretches(sweep *s, int64_t node);
+static void join_stretch(sweep *s, int64_t node);
 
 /* Room for all that are known at the end. */
 static planc_status make_stretches(sweep *s) {
@@ -277,8 +278,10 @@ static planc_status learn_stated(sweep *s) {
   for (int64_t k = 0; k < s->known.len; k++) {
     int64_t before = k > 0 ? s->known.data[k - 1].reach : 0, end = s->known.data[k].end;
     s->known.data[k].reach = end > before ? end : before;
-    note_known(s, k, 0);
+    s->known_of[s->known.data[k].item] = (int32_t)k;
+    set_stretch(s, k, 0);
   }
+  for (int32_t node = s->leaves - 1; node > 0; node--) join_stretch(s, node);
   return NULL;
 }
 
@@ -288,13 +291,23 @@ static int compare_known(const void *left, const void *right) {
   return (a->item > b->item) - (a->item < b->item);
 }
 
+/* Those behind it move on by one place, each with its stretch, and what is above them is joined once. */
 static planc_status learn(sweep *s, int32_t item, int32_t time) {
-  int64_t start = s->addresses[item], at = s->known.len;
+  const int64_t start = s->addresses[item];
+  int64_t at = s->known.len;
   VEC_PUSH(&s->known, ((known){.item = item}));
-  for (; at > 0 && s->known.data[at - 1].start > start; at--) s->known.data[at] = s->known.data[at - 1];
+  for (; at > 0 && s->known.data[at - 1].start > start; at--) {
+    s->known.data[at] = s->known.data[at - 1];
+    s->known_of[s->known.data[at].item] = (int32_t)at;
+    s->stretches[s->leaves + at] = s->stretches[s->leaves + at - 1];
+  }
   s->known.data[at] = (known){.start = start, .end = start + s->items[item].bytes, .item = item};
+  s->known_of[item] = (int32_t)at;
   update_reaches(s, at);
-  for (int64_t k = at; k < s->known.len; k++) note_known(s, k, time);
+  for (int64_t k = at; k < pl_min(at + 2, s->known.len); k++) set_stretch(s, k, time);
+  int64_t first = (s->leaves + at) / 2, last = (s->leaves + s->known.len - 1) / 2;
+  for (; first > 0; first /= 2, last /= 2)
+    for (int64_t node = first; node <= last; node++) join_stretch(s, node);
   return NULL;
 }
 
@@ -308,13 +321,11 @@ static void update_reaches(sweep *s, int64_t from) {
   }
 }
 
-/* Notes where the known item at `at` is, and the one behind it, in whose free range it may be. */
-static void note_known(sweep *s, int64_t at, int32_t time) {
+/* Of the known item at `at`. */
+static void set_stretch(sweep *s, int64_t at, int32_t time) {
   const known *it = &s->known.data[at];
   int64_t before = at > 0 ? it[-1].end : 0;
-  s->known_of[it->item] = (int32_t)at;
   s->stretches[s->leaves + at] = (stretch){it->start - before, it->end, due_at(s, it->item, time)};
-  join_stretches(s, s->leaves + at);
 }
 
 /* The time is at which a span of an item has ended. */
@@ -322,7 +333,7 @@ static void note_end(sweep *s, int32_t item, int32_t time) {
   int32_t at = s->known_of[item];
   if (at < 0) return;
   s->stretches[s->leaves + at].due = due_at(s, item, time);
-  join_stretches(s, s->leaves + at);
+  for (int64_t node = (s->leaves + at) / 2; node > 0; node /= 2) join_stretch(s, node);
 }
 
 /* When an item is in the way next, at a time at which all that ends there has ended. */
@@ -335,11 +346,9 @@ static int32_t due_at(const sweep *s, int32_t item, int32_t time) {
   return due;
 }
 
-static void join_stretches(sweep *s, int64_t node) {
-  for (node /= 2; node > 0; node /= 2) {
-    const stretch *a = &s->stretches[2 * node], *b = &s->stretches[2 * node + 1];
-    s->stretches[node] = (stretch){.free = a->free > b->free ? a->free : b->free,
-                                   .end = a->end > b->end ? a->end : b->end,
-                                   .due = a->due > b->due ? a->due : b->due};
-  }
+static void join_stretch(sweep *s, int64_t node) {
+  const stretch *a = &s->stretches[2 * node], *b = &s->stretches[2 * node + 1];
+  s->stretches[node] = (stretch){.free = a->free > b->free ? a->free : b->free,
+                                 .end = a->end > b->end ? a->end : b->end,
+                                 .due = a->due > b->due ? a->due : b->due};
 }
