@@ -107,9 +107,7 @@ static bool ends_above(const pl_item *item, int64_t room) {
 }
 
 static bool lives_at(const pl_item *item, int32_t position) {
-  for (int32_t k = 0; k < 2; k++)
-    if (item->spans[k].start <= position && position < item->spans[k].end) return item->bytes > 0;
-  return false;
+  return item->bytes > 0 && pl_item_meets(item, (pl_lifetime){position, position + 1});
 }
 
 /* Of the positions at which something lives that ends above `room`, the one with the most bytes; -1 = there is none. */

@@ -53,7 +53,7 @@ static void empty_behind(pl_packed_block *block, int32_t n) {
   block->n = n;
   block->has_second &= n > 0;
   for (int32_t k = n; k < MOST_OF_BLOCK; k++) {
-    for (int32_t i = 0; i < 2; i++) set_span(&block->spans[i], k, no_span);
+    for (int32_t i = 0; i < PL_SPANS; i++) set_span(&block->spans[i], k, no_span);
   }
 }
 
@@ -105,7 +105,7 @@ int64_t pl_packed_find(const pl_packed *packed, int32_t item, bool tightest, int
   int64_t address = 0, found = PLANC_BLANK, found_bytes = INT64_MAX;
   pl_steps own[2] = {no_span, no_span};
   int32_t n_own = 0;
-  for (int32_t i = 0; i < 2; i++)
+  for (int32_t i = 0; i < PL_SPANS; i++)
     if (!is_empty(packed->lives[item].spans[i])) own[n_own++] = packed->lives[item].spans[i];
   for (int32_t b = 0; b < packed->n_blocks; b++) {
     const pl_packed_block *block = packed->blocks[b];
@@ -189,7 +189,7 @@ void pl_packed_add(pl_packed *packed, int32_t item, int64_t address) {
 }
 
 static void set_spans(pl_packed_block *block, int32_t k, const pl_packed_life *of) {
-  for (int32_t i = 0; i < 2; i++) set_span(&block->spans[i], k, is_empty(of->spans[i]) ? no_span : of->spans[i]);
+  for (int32_t i = 0; i < PL_SPANS; i++) set_span(&block->spans[i], k, is_empty(of->spans[i]) ? no_span : of->spans[i]);
   block->has_second |= !is_empty(of->spans[1]);
 }
 
@@ -224,7 +224,7 @@ static pl_packed_block *cut_block(pl_packed *packed, int32_t b, int64_t address)
 static void move_items(pl_packed_block *to, int32_t at, const pl_packed_block *from, int32_t first, int32_t n) {
   assert(n >= 0 && at + n <= MOST_OF_BLOCK);
   size_t count = (size_t)n;
-  for (int32_t i = 0; i < 2; i++) {
+  for (int32_t i = 0; i < PL_SPANS; i++) {
     memmove(&to->spans[i].from[at], &from->spans[i].from[first], count * sizeof *to->spans[i].from);
     memmove(&to->spans[i].until[at], &from->spans[i].until[first], count * sizeof *to->spans[i].until);
   }

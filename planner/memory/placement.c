@@ -246,8 +246,8 @@ static int compare_keys(const void *left, const void *right) {
 
 static int64_t lifetime_of(const pl_item *item) {
   int64_t lifetime = 0;
-  for (int32_t k = 0; k < 2; k++) {
-    if (item->spans[k].start < item->spans[k].end) lifetime += item->spans[k].end - item->spans[k].start;
+  for (int32_t k = 0; k < PL_SPANS; k++) {
+    if (!pl_lifetime_is_empty(item->spans[k])) lifetime += item->spans[k].end - item->spans[k].start;
   }
   return lifetime;
 }
@@ -316,9 +316,6 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
     pl_item it = items[i];
     it.bytes = pl_align_up(it.bytes, p->unit);
     total = pl_add_saturate(total, it.bytes);
-    for (int32_t k = 0; k < 2; k++) {
-      if (it.spans[k].start < it.spans[k].end && it.spans[k].end > p->horizon) p->horizon = it.spans[k].end;
-    }
     if (it.address == PLANC_BLANK) {
       p->order[p->n_order++] = p->n;
     } else {
@@ -328,6 +325,7 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
     p->source[p->n] = i;
     p->items[p->n++] = it;
   }
+  p->horizon = pl_items_horizon(p->items, p->n);
   /* No choice ends above everything stacked on what is stated. */
   if (pl_add_saturate(total, stated_top) > INT64_MAX / 2) {
     return planc_error(PLANC_BAD_INPUT, "sizes of more than 2^62 bytes together");
@@ -336,7 +334,7 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
 }
 
 static bool takes_no_room(const pl_item *item) {
-  return item->bytes <= 0 || lifetime_of(item) == 0;
+  return item->bytes <= 0 || !pl_item_lives(item);
 }
 
 /* The most bytes that live at one time, and the highest stated end. */
@@ -356,7 +354,7 @@ static planc_status find_bound(placement *p) {
 int32_t pl_items_horizon(const pl_item *items, int32_t n) {
   int32_t horizon = 0;
   for (int32_t i = 0; i < n; i++)
-    for (int32_t k = 0; k < 2; k++) horizon = (int32_t)pl_max(horizon, items[i].spans[k].end);
+    if (pl_item_lives(&items[i])) horizon = (int32_t)pl_max(horizon, pl_item_end(&items[i]));
   return horizon;
 }
 
@@ -364,7 +362,7 @@ planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int
   int64_t *live;
   PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));
   for (int32_t i = 0; i < n; i++) {
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < PL_SPANS; k++) {
       pl_lifetime span = items[i].spans[k];
       if (pl_lifetime_is_empty(span) || items[i].bytes <= 0) continue;
       live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);

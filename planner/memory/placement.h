@@ -18,11 +18,47 @@ static inline bool pl_lifetime_is_empty(pl_lifetime span) {
   return span.start >= span.end;
 }
 
+/* Whether two that are not empty have a position in common. */
+static inline bool pl_lifetimes_meet(pl_lifetime a, pl_lifetime b) {
+  return a.start < b.end && b.start < a.end;
+}
+
+enum { PL_SPANS = 2 };
+
 typedef struct pl_item {
   int64_t bytes;
-  int64_t address;      /* a multiple of PLANC_ALIGNMENT, or PLANC_BLANK: to be chosen */
-  pl_lifetime spans[2]; /* when it lives; an item that is away for a while has two, disjoint, at one address */
+  int64_t address;             /* a multiple of PLANC_ALIGNMENT, or PLANC_BLANK: to be chosen */
+  pl_lifetime spans[PL_SPANS]; /* when it lives; an item that is away for a while has two, disjoint, at one address */
 } pl_item;
+
+static inline bool pl_item_lives(const pl_item *item) {
+  return !pl_lifetime_is_empty(item->spans[0]) || !pl_lifetime_is_empty(item->spans[1]);
+}
+
+static inline bool pl_item_lives_twice(const pl_item *item) {
+  return !pl_lifetime_is_empty(item->spans[0]) && !pl_lifetime_is_empty(item->spans[1]);
+}
+
+/* The first position at which it lives, of an item that does. */
+static inline int32_t pl_item_start(const pl_item *item) {
+  const pl_lifetime *a = &item->spans[0], *b = &item->spans[1];
+  if (pl_lifetime_is_empty(*a)) return b->start;
+  return pl_lifetime_is_empty(*b) || a->start < b->start ? a->start : b->start;
+}
+
+/* The position behind the last one at which it lives. */
+static inline int32_t pl_item_end(const pl_item *item) {
+  const pl_lifetime *a = &item->spans[0], *b = &item->spans[1];
+  if (pl_lifetime_is_empty(*a)) return b->end;
+  return pl_lifetime_is_empty(*b) || a->end > b->end ? a->end : b->end;
+}
+
+/* Whether it lives at a position of a span that is not empty. */
+static inline bool pl_item_meets(const pl_item *item, pl_lifetime span) {
+  for (int32_t s = 0; s < PL_SPANS; s++)
+    if (!pl_lifetime_is_empty(item->spans[s]) && pl_lifetimes_meet(item->spans[s], span)) return true;
+  return false;
+}
 
 /* Whether it lives at all positions ahead of `horizon`. */
 static inline bool pl_item_stays(const pl_item *item, int32_t horizon) {

@@ -78,7 +78,7 @@ static bool are_same(const found *known, uint64_t hash, const pl_item *items, in
   for (int32_t i = 0; i < n; i++) {
     const pl_item *a = &known->items[i], *b = &items[i];
     bool same = a->bytes == b->bytes && a->address == b->address;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < PL_SPANS; k++)
       same = same && a->spans[k].start == b->spans[k].start && a->spans[k].end == b->spans[k].end;
     if (!same) return false;
   }
@@ -134,7 +134,7 @@ static uint64_t hash_of(const pl_item *items, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     pl_hash_word(&hash, (uint64_t)items[i].bytes);
     pl_hash_word(&hash, (uint64_t)items[i].address);
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < PL_SPANS; k++)
       pl_hash_word(&hash, (uint64_t)(uint32_t)items[i].spans[k].start << 32 | (uint32_t)items[i].spans[k].end);
   }
   return hash;

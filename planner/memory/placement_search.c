@@ -275,7 +275,7 @@ static planc_status place(address_search *s, const search_part *p, int32_t item)
   VEC_PUSH(&s->changes, ((undo){PLACED, item, 0}));
   s->addresses[item] = s->least[item];
   s->is_left[item] = false;
-  for (int32_t k = 0; k < 2; k++) {
+  for (int32_t k = 0; k < PL_SPANS; k++) {
     for (int32_t c = s->within[item][k].start; c < s->within[item][k].end; c++) {
       VEC_PUSH(&s->changes, ((undo){FLOOR, c, s->floor[c]}));
       s->floor[c] = end;
@@ -322,7 +322,7 @@ static void take_back(address_search *s, int32_t n_changes) {
       s->least[c->index] = c->before;
     } else {
       const pl_sections *within = s->within[c->index], around = s->around[c->index];
-      for (int32_t k = 0; k < 2; k++)
+      for (int32_t k = 0; k < PL_SPANS; k++)
         for (int32_t i = within[k].start; i < within[k].end; i++) s->rest[i] += s->items[c->index].bytes;
       for (int32_t i = around.start; i + 1 < around.end; i++) s->across[i]++;
       s->is_left[c->index] = true;
@@ -394,7 +394,7 @@ static planc_status add_part(address_search *s, pl_sections sections) {
 
 static ranked rank_of(const address_search *s, int32_t item) {
   int64_t of[N_MEASURES] = {0};
-  for (int32_t k = 0; k < 2; k++) {
+  for (int32_t k = 0; k < PL_SPANS; k++) {
     const pl_sections within = s->within[item][k];
     for (int32_t c = within.start; c < within.end; c++) of[FULLNESS] = pl_max(of[FULLNESS], s->rest[c]);
     const pl_lifetime span = s->ranking.in_sections ? within : s->items[item].spans[k];
@@ -450,7 +450,7 @@ static planc_status find_sections(address_search *s) {
   PLANC_TRY(PL_NEW(&s->arena, &events, INT64_C(4) * s->n));
   for (int32_t i = 0; i < s->n; i++) {
     assert(s->items[i].bytes > 0 && s->items[i].address == PLANC_BLANK);
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < PL_SPANS; k++) {
       pl_lifetime span = s->items[i].spans[k];
       if (pl_lifetime_is_empty(span)) continue;
       events[n_events++] = (event){span.start, i, k, true};
@@ -478,7 +478,7 @@ static planc_status list_sections(address_search *s) {
     pl_sections *around = &s->around[i];
     *around = (pl_sections){s->n_sections, 0};
     s->is_left[i] = true;
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < PL_SPANS; k++) {
       pl_sections within = s->within[i][k];
       if (pl_lifetime_is_empty(within)) continue;
       around->start = within.start < around->start ? within.start : around->start;
@@ -495,7 +495,7 @@ static planc_status list_sections(address_search *s) {
   int32_t *n_of;
   PLANC_TRY(PL_NEW(&s->arena, &n_of, s->n_sections));
   for (int32_t i = 0; i < s->n; i++)
-    for (int32_t k = 0; k < 2; k++)
+    for (int32_t k = 0; k < PL_SPANS; k++)
       for (int32_t c = s->within[i][k].start; c < s->within[i][k].end; c++)
         s->of_section[s->first_of[c] + n_of[c]++] = i;
   for (int32_t c = 0; c < s->n_sections; c++) s->low[c] = s->of_section[s->first_of[c]];

@@ -50,7 +50,6 @@ typedef struct sweep {
 
 static planc_status run_sweep(sweep *s);
 static planc_status place_piece(sweep *s, const piece *p);
-static bool has_two_spans(const pl_item *item);
 static planc_status sort_events(sweep *s);
 static int64_t lowest_fit(const sweep *s, const piece *p);
 static planc_status refuse(sweep *s, const piece *p);
@@ -91,7 +90,7 @@ static planc_status place_piece(sweep *s, const piece *p) {
   int64_t *address = &s->addresses[p->item];
   if (*address == PLANC_BLANK) {
     *address = lowest_fit(s, p);
-    if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item, p->start));
+    if (pl_item_lives_twice(&s->items[p->item])) PLANC_TRY(learn(s, p->item, p->start));
   }
   bool taken;
   PLANC_TRY(pl_free_list_take(&s->free, (pl_range){*address, *address + p->bytes}, &taken));
@@ -111,10 +110,6 @@ static bool piece_of(const sweep *s, int32_t item, int32_t span, piece *out) {
   return true;
 }
 
-static bool has_two_spans(const pl_item *item) {
-  return item->spans[0].start < item->spans[0].end && item->spans[1].start < item->spans[1].end;
-}
-
 static int compare_pieces(const void *left, const void *right) {
   const piece *a = left, *b = right;
   if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
@@ -126,12 +121,12 @@ static planc_status sort_events(sweep *s) {
   int32_t *at_start, *at_end; /* where the pieces of a position go next */
   PLANC_TRY(PL_NEW(&s->arena, &at_start, (int64_t)s->horizon + 2));
   PLANC_TRY(PL_NEW(&s->arena, &at_end, (int64_t)s->horizon + 2));
-  PLANC_TRY(PL_NEW(&s->arena, &s->pieces, (int64_t)s->n * 2));
-  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)s->n * 2));
+  PLANC_TRY(PL_NEW(&s->arena, &s->pieces, (int64_t)s->n * PL_SPANS));
+  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)s->n * PL_SPANS));
 
   piece it;
   for (int32_t i = 0; i < s->n; i++) {
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < PL_SPANS; k++) {
       if (!piece_of(s, i, k, &it)) continue;
       at_start[it.start + 1]++;
       at_end[it.end + 1]++;
@@ -143,7 +138,7 @@ static planc_status sort_events(sweep *s) {
     at_end[p + 1] += at_end[p];
   }
   for (int32_t i = 0; i < s->n; i++) {
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < PL_SPANS; k++) {
       if (piece_of(s, i, k, &it)) s->pieces[at_start[it.start]++] = it;
     }
   }
@@ -161,10 +156,10 @@ static int64_t first_above(const sweep *s, int64_t address);
 static bool conflicts(const sweep *s, const piece *p, const known *other);
 static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address);
 
-static bool meets(const sweep *s, const pl_lifetime *own, int32_t other) {
+static bool meets(const sweep *s, pl_lifetime own, int32_t other) {
   piece it;
-  for (int32_t k = 0; k < 2; k++) {
-    if (piece_of(s, other, k, &it) && own->start < it.end && it.start < own->end) return true;
+  for (int32_t k = 0; k < PL_SPANS; k++) {
+    if (piece_of(s, other, k, &it) && pl_lifetimes_meet(own, (pl_lifetime){it.start, it.end})) return true;
   }
   return false;
 }
@@ -206,9 +201,9 @@ static int64_t first_above(const sweep *s, int64_t address) {
  * anyway. */
 static bool conflicts(const sweep *s, const piece *p, const known *other) {
   piece it;
-  for (int32_t k = 0; k < 2; k++) {
+  for (int32_t k = 0; k < PL_SPANS; k++) {
     if (!piece_of(s, p->item, k, &it)) continue;
-    if (meets(s, &(pl_lifetime){it.start, it.end}, other->item)) return true;
+    if (meets(s, (pl_lifetime){it.start, it.end}, other->item)) return true;
   }
   return false;
 }
@@ -239,7 +234,7 @@ static planc_status refuse(sweep *s, const piece *p) {
   int32_t other = 0;
   for (; other < s->n; other++) {
     int64_t its = s->addresses[other];
-    if (other == p->item || its == PLANC_BLANK || !meets(s, &start, other)) continue;
+    if (other == p->item || its == PLANC_BLANK || !meets(s, start, other)) continue;
     if (its < address + p->bytes && address < its + s->items[other].bytes) break;
   }
   assert(other < s->n);
@@ -259,7 +254,8 @@ static void join_stretch(sweep *s, int64_t node);
 static planc_status make_stretches(sweep *s) {
   int32_t n = 0;
   for (int32_t i = 0; i < s->n; i++) s->chooses |= s->addresses[i] == PLANC_BLANK;
-  for (int32_t i = 0; s->chooses && i < s->n; i++) n += s->addresses[i] != PLANC_BLANK || has_two_spans(&s->items[i]);
+  for (int32_t i = 0; s->chooses && i < s->n; i++)
+    n += s->addresses[i] != PLANC_BLANK || pl_item_lives_twice(&s->items[i]);
   for (s->leaves = 1; s->leaves < n;) s->leaves *= 2;
   PLANC_TRY(PL_NEW(&s->arena, &s->known_of, s->n));
   PLANC_TRY(PL_NEW(&s->arena, &s->stretches, 2 * (int64_t)s->leaves));
@@ -340,7 +336,7 @@ static void note_end(sweep *s, int32_t item, int32_t time) {
 static int32_t due_at(const sweep *s, int32_t item, int32_t time) {
   piece it;
   int32_t due = INT32_MAX;
-  for (int32_t k = 0; k < 2; k++) {
+  for (int32_t k = 0; k < PL_SPANS; k++) {
     if (piece_of(s, item, k, &it) && it.end > time && it.start < due) due = it.start;
   }
   return due;
