@@ -1,4 +1,6 @@
-/* Making changes at random and keeping some of them (auto_search.h). */
+/* Making changes at random and keeping some of them (auto_anneal.h). */
+#include "planner/auto/auto_anneal.h"
+
 #include <string.h>
 
 #include "planner/auto/auto_changes.h"
@@ -34,9 +36,9 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
 
 void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_changes, int64_t first_part) {
   const size_t n_gaps = (size_t)s->gaps->n;
-  memcpy(s->kept, s->ways, n_gaps);
+  memcpy(s->spare, s->ways, n_gaps);
   for (int32_t k = 0; k < times; k++) {
-    memcpy(s->ways, s->kept, n_gaps);
+    memcpy(s->ways, s->spare, n_gaps);
     memcpy(s->price, s->first_price, (size_t)s->gaps->order->n * sizeof *s->price);
     pl_auto_search_improve(s, n_changes, first_part);
   }
@@ -49,14 +51,14 @@ static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t most, int64_t n
 void pl_auto_search_force(pl_auto_search *s, int64_t times, int64_t n_changes, int64_t first_part) {
   const size_t prices = (size_t)s->gaps->order->n * sizeof *s->price;
   if (!pl_auto_search_found(s)) return;
-  memcpy(s->price_kept, s->price, prices);
+  memcpy(s->price_begun, s->price, prices);
   for (int32_t k = 0, idle = 0; times > 0 && idle < s->n_heaviest && goes_on(s); k = (k + 1) % s->n_heaviest) {
     int64_t n_forced = force_gap(s, s->heaviest[k], times, n_changes, first_part);
     idle = n_forced > 0 ? 0 : idle + 1;
     times -= n_forced;
   }
   memcpy(s->ways, s->best, (size_t)s->gaps->n);
-  memcpy(s->price, s->price_kept, prices);
+  memcpy(s->price, s->price_begun, prices);
   pl_auto_judge(s);
 }
 
@@ -81,7 +83,7 @@ static int64_t force_gap(pl_auto_search *s, int32_t gap, int64_t most, int64_t n
 static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes, int64_t first_part) {
   pl_auto_change change = {.n = 0};
   memcpy(s->ways, s->best, (size_t)s->gaps->n);
-  memcpy(s->price, s->price_kept, (size_t)s->gaps->order->n * sizeof *s->price);
+  memcpy(s->price, s->price_begun, (size_t)s->gaps->order->n * sizeof *s->price);
   pl_auto_change_to(s, gap, way, &change);
   s->fixed[gap] = (int8_t)way;
   pl_auto_search_improve(s, n_changes, first_part);
@@ -90,7 +92,7 @@ static void force(pl_auto_search *s, int32_t gap, uint8_t way, int64_t n_changes
 
 /* Where bytes are beyond the room in the ways that are kept. */
 static void raise_prices(pl_auto_search *s) {
-  const pl_auto_kept *kept = &s->outcome;
+  const pl_auto_kept *kept = &s->kept;
   for (int32_t p = 0; kept->works && p < s->gaps->order->n; p++)
     if (pl_rehearsal_excess(&s->rehearsal, kept->held[p], p) > 0 && s->price[p] < PL_PRICE_ONE << 8)
       s->price[p] = 2 * s->price[p] + s->least_raise;

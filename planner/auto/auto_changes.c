@@ -1,4 +1,4 @@
-/* What changes (auto_changes.h). */
+/* One change (auto_changes.h). */
 #include "planner/auto/auto_changes.h"
 
 enum { ANYWHERE = -1 };
@@ -175,12 +175,12 @@ static bool change_lossy(pl_auto_search *s, pl_auto_change *out) {
 /* A position, the more often the more is lost ahead of it; -1 where nothing is. */
 static int32_t lossy_position(pl_auto_search *s) {
   int32_t low = 0, high = s->gaps->order->n;
-  int64_t all = s->outcome.lost[high];
+  int64_t all = s->kept.lost[high];
   if (all <= 0) return -1;
   int64_t at = pl_muldiv_floor(all, pl_auto_random(s) >> 1, INT64_C(1) << 31);
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
-    if (s->outcome.lost[middle + 1] > at)
+    if (s->kept.lost[middle + 1] > at)
       high = middle;
     else
       low = middle + 1;
@@ -205,7 +205,7 @@ static const pl_op_choice *faster_at(const pl_auto_search *s, int32_t position);
 
 /* As much leaves at once as a faster algorithm of the op there takes: less is of no use to it. */
 static bool make_room(pl_auto_search *s, int32_t position, pl_auto_change *out) {
-  const pl_auto_kept *kept = &s->outcome;
+  const pl_auto_kept *kept = &s->kept;
   const pl_op_choice *faster = faster_at(s, position);
   if (!faster) return false;
   int64_t lacking = faster->workspace_bytes - kept->workspace[position] +
@@ -227,7 +227,7 @@ static const pl_op_choice *faster_at(const pl_auto_search *s, int32_t position) 
   const pl_rehearsal *r = &s->rehearsal;
   const pl_op_choice *found = NULL;
   for (int32_t k = r->tables.first_choice[position]; k < r->tables.first_choice[position + 1]; k++) {
-    if (r->tables.choices[k].ns >= s->outcome.op_ns[position]) break;
+    if (r->tables.choices[k].ns >= s->kept.op_ns[position]) break;
     found = &r->tables.choices[k];
   }
   return found;
@@ -249,8 +249,7 @@ static int32_t fullest_inside(const pl_auto_search *s, const pl_auto_gap *gap);
 static void leave_for(pl_auto_search *s, int32_t back, pl_auto_change *out) {
   enum { TRIES = 12 };
   const pl_auto_gap *gap = &s->gaps->items[back];
-  for (int32_t p = 0; p < s->gaps->order->n; p++)
-    s->beyond[p] = pl_rehearsal_excess(&s->rehearsal, s->outcome.held[p], p);
+  for (int32_t p = 0; p < s->gaps->order->n; p++) s->beyond[p] = pl_rehearsal_excess(&s->rehearsal, s->kept.held[p], p);
   add_inside(s, gap, gap->bytes);
   for (int32_t k = 0; k < TRIES && has_place(out); k++) {
     int32_t position = fullest_inside(s, gap);
@@ -347,7 +346,7 @@ static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position) {
 static int64_t least_cost(const pl_auto_search *s, const pl_auto_gap *gap) {
   int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns + gap->out_ns : INT64_MAX;
   if (!gap->open[PL_AUTO_AGAIN]) return copies_ns;
-  return pl_min(copies_ns, s->outcome.op_ns[pl_auto_writer_position(&s->rehearsal, gap)]);
+  return pl_min(copies_ns, s->kept.op_ns[pl_auto_writer_position(&s->rehearsal, gap)]);
 }
 
 /* Of a few of all that may leave and stay around a position, but tails, the one that costs least for each byte of those

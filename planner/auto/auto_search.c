@@ -26,13 +26,13 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->fixed, gaps->n));
   memset(out->fixed, PL_AUTO_ANY_WAY, (size_t)gaps->n);
-  PLANC_TRY(PL_NEW(arena, &out->kept, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->spare, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
-  PLANC_TRY(new_kept(gaps->order->n, arena, &out->outcome));
-  PLANC_TRY(PL_NEW(arena, &out->prices_before, (int64_t)gaps->order->n + 1));
+  PLANC_TRY(new_kept(gaps->order->n, arena, &out->kept));
+  PLANC_TRY(PL_NEW(arena, &out->price_sums, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->beyond, gaps->order->n));
-  PLANC_TRY(PL_NEW(arena, &out->price_kept, gaps->order->n));
+  PLANC_TRY(PL_NEW(arena, &out->price_begun, gaps->order->n));
   PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
   PLANC_TRY(weigh_gaps(out, arena));
   pl_auto_let_all_stay(out);
@@ -220,7 +220,7 @@ static int64_t charge_of(pl_auto_search *s, const int64_t *held, int64_t host_by
 /* Time is lost where ops wait, where something is computed again, and by algorithms for want of workspace. */
 void pl_auto_note_kept(pl_auto_search *s) {
   const pl_rehearsal *r = &s->rehearsal;
-  pl_auto_kept *kept = &s->outcome;
+  pl_auto_kept *kept = &s->kept;
   const size_t bytes = (size_t)s->gaps->order->n * sizeof *kept->held;
   int64_t before = s->times.begin_ns;
   kept->works = r->works;
@@ -236,13 +236,29 @@ void pl_auto_note_kept(pl_auto_search *s) {
 }
 
 int64_t pl_auto_charge_kept(pl_auto_search *s) {
-  const pl_auto_kept *kept = &s->outcome;
+  const pl_auto_kept *kept = &s->kept;
   return kept->works ? charge_of(s, kept->held, kept->host_bytes) : worst.charge;
 }
 
 /* Where the op stands that writes the version of a gap. */
 int32_t pl_auto_writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
   return r->gaps->order->first[r->tables.writer[r->gaps->first_version[gap->buffer] + gap->version]];
+}
+
+int32_t pl_auto_search_inputs(const pl_auto_search *s, int32_t gap, int32_t tails[PL_AUTO_MOST_INPUTS]) {
+  const pl_rehearsal *r = &s->rehearsal;
+  const pl_auto_gap *of = &s->gaps->items[gap];
+  const planc_trace *trace = s->gaps->trace;
+  const int32_t *first_version = s->gaps->first_version;
+  const planc_instance *in = &trace->instances[r->tables.writer[first_version[of->buffer] + of->version]];
+  int32_t n = 0;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses && n < PL_AUTO_MOST_INPUTS; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->effect || access->read < 0) continue;
+    int32_t tail = r->wants.tail[first_version[access->buffer] + access->read];
+    if (tail >= 0 && s->ways[tail] != PL_AUTO_STAYS) tails[n++] = tail;
+  }
+  return n;
 }
 
 /* --- What is stated ----------------------------------------------------------------------------------------------- */

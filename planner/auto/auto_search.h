@@ -1,13 +1,9 @@
 /* The search for ways (auto_gaps.h) with which an iteration fits and takes little time.
  *
  * Every choice is judged whole, by a rehearsal and the times of its copies, which takes microseconds; so thousands are.
- * Bytes beyond the room are charged at a price by position, at first that of the bound: first all versions stay, and
- * the way is taken, one after the other, that saves most of that charge for the time that it costs, unless computing
- * segments again (auto_segments.h) is better; then ways are changed at random, some of them to those of the plan that
- * the bound's prices pay for, and a change that is worse is kept with a chance that falls (simulated annealing,
- * Kirkpatrick, Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still. Then single gaps are
- * forced into other ways, one after the other, and ways of others change beside each. All numbers are whole, and what
- * is random is the same each time. */
+ * Bytes beyond the room are charged at a price by position, at first that of the bound. A search begins (auto_start.h)
+ * and then changes ways at random (auto_anneal.h), while prices rise where bytes are beyond the room still. All numbers
+ * are whole, and what is random is the same each time. */
 #ifndef PLANC_AUTO_AUTO_SEARCH_H
 #define PLANC_AUTO_AUTO_SEARCH_H
 
@@ -62,21 +58,21 @@ typedef struct pl_auto_search {
   const pl_bound_shares *shares; /* by gap of the bound (of_bound), borrowed; NULL: no change goes by them */
   int64_t in_price, out_price;   /* of a ns of a link: parts of a ns */
   int64_t ideal_ns, least_ns;    /* no period is shorter */
-  uint8_t *ways, *best, *kept;   /* by gap: now, of the fastest that fit, and scratch */
+  uint8_t *ways, *best, *spare;  /* by gap: now, of the fastest that fit, and scratch */
   pl_auto_score score, best_score;
-  pl_auto_kept outcome; /* of the ways that are kept */
-  int32_t fullest; /* a position where most is beyond the room, of the ways that were charged last and did not fit */
-  int8_t *fixed;   /* by gap: the way that it is to have, or PL_AUTO_ANY_WAY */
+  pl_auto_kept kept; /* of the ways that are kept */
+  int32_t fullest;   /* a position where most is beyond the room, of the ways that were charged last and did not fit */
+  int8_t *fixed;     /* by gap: the way that it is to have, or PL_AUTO_ANY_WAY */
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;
   const int32_t *heaviest; /* all gaps that something is decided about, but tails: those that take most bytes for most
                               time, by the ops' own, first */
   int32_t n_heaviest;
-  int64_t work;           /* pl_rehearsal_work of all that was judged */
-  int64_t most_steps;     /* of the rehearsal's: changes end there; none at first */
-  int64_t *prices_before; /* by position and one more; scratch */
-  int64_t *beyond;        /* by position, bytes beyond the room; scratch */
-  int64_t *price_kept;    /* by position, prices as they are when the first gap is forced */
+  int64_t work;         /* pl_rehearsal_work of all that was judged */
+  int64_t most_steps;   /* of the rehearsal's: changes end there; none at first */
+  int64_t *price_sums;  /* by position and one more: prices of positions ahead of it; scratch */
+  int64_t *beyond;      /* by position, bytes beyond the room; scratch */
+  int64_t *price_begun; /* by position, prices as they are when the first gap is forced */
   uint64_t random;
   const planc_watch *watch; /* where it says so the search ends; NULL: there is none */
   pl_auto_move *moves;      /* two for each gap */
@@ -96,22 +92,9 @@ void pl_auto_search_in(pl_auto_search *s, int64_t room, bool tails);
 /* Goes on where that many bytes of them are not to be had, from the best that was found: that may fit no more, and is
  * forgotten. */
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
-/* From where everything stays. Ways are judged one by one as long as that takes at most `most_work`; beyond that, as
- * for large graphs from the beginning, many are taken at once. */
-void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
 /* Has all stay that may, tails not, and all that is fixed in its way; and the latter alone. Nothing is judged. */
 void pl_auto_let_all_stay(pl_auto_search *s);
 void pl_auto_keep_fixed(pl_auto_search *s);
-/* By so many changes, whether they are kept or not. At first one that is slower may be kept where it loses about one
- * part in `first_part` of the ideal time, later on less. */
-void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
-/* The same so many times, each time from the present ways and the first prices, with other random numbers; then the
- * ways are the fastest of all that were found. */
-void pl_auto_search_improve_often(pl_auto_search *s, int32_t times, int64_t n_changes, int64_t first_part);
-/* From the fastest that was found: forces one gap after the other into another way, the heaviest first, makes so many
- * changes beside it and keeps the outcome if it is faster. Where tensors are large one alone that leaves or comes back
- * is slower, and only others beside it make it faster. Ends after so many `times`; where nothing was found, at once. */
-void pl_auto_search_force(pl_auto_search *s, int64_t times, int64_t n_changes, int64_t first_part);
 /* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
 void pl_auto_judge(pl_auto_search *s);
 /* The same, but false, without a score, where time and so many times the charge are certainly more than `most`. */

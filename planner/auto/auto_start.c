@@ -1,8 +1,9 @@
-/* Where a search begins (auto_search.h). */
+/* Where a search begins (auto_start.h). */
+#include "planner/auto/auto_start.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/auto/auto_search.h"
 #include "planner/base/goes_on.h"
 #include "util/heap.h"
 
@@ -152,22 +153,6 @@ static int32_t inputs_of(const pl_auto_search *s, const pl_auto_move *move, int3
   return needs_them ? pl_auto_search_inputs(s, move->gap, tails) : 0;
 }
 
-int32_t pl_auto_search_inputs(const pl_auto_search *s, int32_t gap, int32_t tails[PL_AUTO_MOST_INPUTS]) {
-  const pl_rehearsal *r = &s->rehearsal;
-  const pl_auto_gap *of = &s->gaps->items[gap];
-  const planc_trace *trace = s->gaps->trace;
-  const int32_t *first_version = s->gaps->first_version;
-  const planc_instance *in = &trace->instances[r->tables.writer[first_version[of->buffer] + of->version]];
-  int32_t n = 0;
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses && n < PL_AUTO_MOST_INPUTS; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (access->effect || access->read < 0) continue;
-    int32_t tail = r->wants.tail[first_version[access->buffer] + access->read];
-    if (tail >= 0 && s->ways[tail] != PL_AUTO_STAYS) tails[n++] = tail;
-  }
-  return n;
-}
-
 /* --- All at once -------------------------------------------------------------------------------------------------- */
 
 static int32_t estimate_moves(pl_auto_search *s, bool again);
@@ -195,7 +180,7 @@ static void start_at_once(pl_auto_search *s, bool again) {
 static int32_t estimate_moves(pl_auto_search *s, bool again) {
   const pl_rehearsal *r = &s->rehearsal;
   int32_t n = 0, positions = s->gaps->order->n;
-  int64_t *before = s->prices_before;
+  int64_t *before = s->price_sums;
   before[0] = 0;
   for (int32_t p = 0; p < positions; p++)
     before[p + 1] = pl_add_saturate(before[p], pl_rehearsal_beyond(r, p) > 0 ? s->price[p] : 0);
@@ -243,7 +228,7 @@ static void start_in_segments(pl_auto_search *s, int64_t most_work) {
   const int32_t last_step = all <= most_work ? STEPS : 0;
   pl_auto_score best = s->score;
   if (last_step == 0 && pl_auto_fits(s->score)) return;
-  memcpy(s->kept, s->ways, (size_t)s->gaps->n);
+  memcpy(s->spare, s->ways, (size_t)s->gaps->n);
   for (int32_t reach = 1, n_cuts = 1; n_cuts > 0 && pl_goes_on(s->watch); reach *= 2) {
     n_cuts = pl_auto_segments_cut(&s->segments, reach);
     for (int32_t k = 0; k < 2 * (last_step + 1); k++) {
@@ -255,7 +240,7 @@ static void start_in_segments(pl_auto_search *s, int64_t most_work) {
     }
     if (reach > s->gaps->order->n / 2) break;
   }
-  memcpy(s->ways, s->kept, (size_t)s->gaps->n);
+  memcpy(s->ways, s->spare, (size_t)s->gaps->n);
   pl_auto_judge(s);
 }
 
@@ -263,5 +248,5 @@ static void keep_if_better(pl_auto_search *s, pl_auto_score *best) {
   enum { TIMES = 5 /* the charge: at first prices it is less than making it fit costs */ };
   if (pl_auto_sum(s->score, TIMES) >= pl_auto_sum(*best, TIMES)) return;
   *best = s->score;
-  memcpy(s->kept, s->ways, (size_t)s->gaps->n);
+  memcpy(s->spare, s->ways, (size_t)s->gaps->n);
 }

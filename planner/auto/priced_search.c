@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "planner/auto/auto_anneal.h"
+#include "planner/auto/auto_start.h"
 #include "planner/base/code.h"
 #include "planner/base/goes_on.h"
 #include "planner/base/if_fits.h"

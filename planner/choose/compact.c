@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "planner/base/copy_ns.h"
 #include "planner/memory/blocks.h"
 #include "util/math.h"
 
@@ -42,6 +43,8 @@ static planc_status try_compacting(const planc_evaluator *evaluator, int64_t roo
 static planc_status prepare(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status prefer_large(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
                                  bool *out_found);
+static planc_status state_again(compacting *c, const planc_evaluator *evaluator, planc_candidate *candidate,
+                                bool *out_fits);
 static planc_status compact(compacting *c, bool *out_fits);
 static void list_commands(compacting *c);
 static int64_t workspace_of(const compacting *c, int32_t command);
@@ -61,23 +64,30 @@ planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_ca
 
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
                                    planc_candidate *candidate, bool *out_fits) {
-  planc_schedule *before = candidate->schedule;
-  compacting c = {.from = before, .room = room / PLANC_ALIGNMENT * PLANC_ALIGNMENT, .large = large};
+  compacting c = {.from = candidate->schedule, .room = room / PLANC_ALIGNMENT * PLANC_ALIGNMENT, .large = large};
   bool found = true;
   planc_status status = prepare(&c, evaluator, candidate);
   if (!status && large < INT64_MAX) status = prefer_large(&c, evaluator, candidate, &found);
+  if (!status && found) status = state_again(&c, evaluator, candidate, out_fits);
+  pl_arena_free(&c.arena);
+  return planc_context(status, "compacting");
+}
+
+/* The candidate keeps the schedule that it had where that fails or finds no way. */
+static planc_status state_again(compacting *c, const planc_evaluator *evaluator, planc_candidate *candidate,
+                                bool *out_fits) {
+  planc_schedule *before = candidate->schedule;
   candidate->schedule = NULL;
-  if (!status) status = planc_candidate_schedule(evaluator->problem, candidate);
-  c.to = candidate->schedule;
-  if (!status && found) status = compact(&c, out_fits);
+  planc_status status = planc_candidate_schedule(evaluator->problem, candidate);
+  c->to = candidate->schedule;
+  if (!status) status = compact(c, out_fits);
   if (status || !*out_fits) {
     planc_schedule_free(candidate->schedule);
     candidate->schedule = before;
   } else {
     planc_schedule_free(before);
   }
-  pl_arena_free(&c.arena);
-  return planc_context(status, "compacting");
+  return status;
 }
 
 static bool can_compact(const planc_evaluator *evaluator, const planc_candidate *candidate) {
@@ -259,10 +269,9 @@ static int32_t source_of(const compacting *c, const planc_command *command) {
 }
 
 static void note_copy(compacting *c, const planc_command *command) {
-  const planc_buffer *buffer = &planc_schedule_trace(c->from)->buffers[planc_schedule_buffer(c->from, command)];
   planc_route route = planc_schedule_route(c->from, command->stream);
   if (route >= PLANC_N_ROUTES) return;
-  int64_t ns = planc_link_ns(&planc_schedule_costs(c->from, buffer->job)->device.links[route], buffer->bytes);
+  int64_t ns = pl_copy_ns(c->from, command, route);
   c->free_ns[route] = pl_add_saturate(pl_max(c->free_ns[route], c->now_ns), ns);
   c->copied_ns[planc_schedule_buffer(c->from, command)] = c->free_ns[route];
 }

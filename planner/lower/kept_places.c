@@ -1,6 +1,7 @@
 /* Places that are kept (kept_places.h). */
 #include "planner/lower/kept_places.h"
 
+#include "planner/base/copy_ns.h"
 #include "util/math.h"
 
 typedef struct keeper {
@@ -23,11 +24,6 @@ planc_status pl_keep_places(pl_arena *arena, const planc_schedule *s, pl_item *i
 
 static int64_t time_of(const planc_schedule *s, const planc_command *command) {
   return command->kind == PLANC_CMD_EXEC ? planc_schedule_variant(s, command).time_ns : 0;
-}
-
-static int64_t copy_ns(const planc_schedule *s, const planc_command *command, planc_route route) {
-  const planc_buffer *buffer = &planc_schedule_trace(s)->buffers[planc_schedule_buffer(s, command)];
-  return planc_link_ns(&planc_schedule_costs(s, buffer->job)->device.links[route], buffer->bytes);
 }
 
 /* --- What the first op is fed ------------------------------------------------------------------------------------- */
@@ -59,7 +55,7 @@ static fed_first find_fed(const planc_schedule *s) {
     if (!is_fed_at(s, fed.end)) continue;
     int64_t bytes = planc_schedule_bytes(s, commands[fed.end].residency);
     fed.bytes = pl_add_saturate(fed.bytes, pl_align_up(bytes, PLANC_ALIGNMENT));
-    fed.ns = pl_add_saturate(fed.ns, copy_ns(s, &commands[fed.end], PLANC_ROUTE_H2D));
+    fed.ns = pl_add_saturate(fed.ns, pl_copy_ns(s, &commands[fed.end], PLANC_ROUTE_H2D));
   }
   return fed;
 }
@@ -103,7 +99,7 @@ static planc_status keep_for_copies(keeper *k, pl_arena *arena) {
     const planc_command *command = &planc_schedule_commands(s)[c];
     now = pl_add_saturate(now, time_of(s, command));
     if (!planc_schedule_copies(s, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST)) continue;
-    link_free = pl_add_saturate(pl_max(link_free, now), copy_ns(s, command, PLANC_ROUTE_D2H));
+    link_free = pl_add_saturate(pl_max(link_free, now), pl_copy_ns(s, command, PLANC_ROUTE_D2H));
     ends[n_copied] = link_free;
     copied[n_copied++] = command->source;
   }

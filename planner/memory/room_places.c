@@ -87,7 +87,7 @@ static planc_status search_places(item_part *part, int64_t room, int64_t *out_to
   return NULL;
 }
 
-/* It ends undecided after so many visits. */
+/* It ends undecided after so many visits. Where none is large there are thousands, for which a search is of no use. */
 static planc_status search_large(item_part *part, int64_t room, bool *out_placed) {
   enum { VISITS_PER_ITEM = 20000, MOST_VISITS = 12000000 };
   int64_t visits = pl_min((int64_t)VISITS_PER_ITEM * part->n, MOST_VISITS);
