@@ -48,16 +48,21 @@ planc_status pl_hold_to_budgets(const planc_terms *terms, const planc_plan *plan
   return NULL;
 }
 
-enum { POLICY_TEXT = 64 };
+enum { POLICY_TEXT = 128 };
 
 /* Says of a memory with a budget too small for the plan who has no place there. */
 static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, int64_t budget) {
+  const planc_memory *of = planc_plan_memory(plan, memory);
   pl_shortage shortage = {.needs = {memory, plan->predicted.peak_bytes[memory]},
                           .budget = budget,
-                          .beside = planc_plan_memory(plan, memory)->reserved_bytes,
+                          .beside = of->reserved_bytes,
                           .replicas = planc_plan_replicas(plan)};
   char *why, who[POLICY_TEXT];
-  snprintf(who, sizeof who, "policy %s, in its last attempt, took", plan->policy);
+  if (of->chunk_bytes > 0)
+    snprintf(who, sizeof who, "policy %s, in its last attempt, in whole %s of %lld bytes, took", plan->policy,
+             of->paged ? "pages" : "chunks", (long long)of->chunk_bytes);
+  else
+    snprintf(who, sizeof who, "policy %s, in its last attempt, took", plan->policy);
   PLANC_TRY(pl_plan_no_place(plan, memory, pl_shortage_room(&shortage), &why));
   return pl_shortage_status(&shortage, who, why);
 }

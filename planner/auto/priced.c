@@ -326,9 +326,10 @@ static planc_status explain(pl_priced *p) {
     PLANC_TRY(planc_candidate_explain(out, "%" PRId32 " tensors are kept for what is computed again from them",
                                       choice->n_kept));
   return planc_candidate_explain(out,
-                                 "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
-                                 " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",
-                                 n_copied, choice->n_gaps, n_dropped, p->n_judged, p->n_simulated);
+                                 "%" PRId32 " of %" PRId32 " gaps between uses are spent off the device, %" PRId32
+                                 " of them behind a copy out; the best of %" PRId64 " choices, %" PRId32
+                                 " of them simulated",
+                                 n_copied + n_dropped, choice->n_gaps, n_copied, p->n_judged, p->n_simulated);
 }
 
 static planc_status explain_moves(pl_priced *p) {

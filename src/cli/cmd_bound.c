@@ -3,6 +3,7 @@
 #include "graph/op_place.h"
 #include "planc/bound.h"
 #include "program/print.h"
+#include "util/math.h"
 
 static const prog_option options[] = {
     CLI_WORK_OPTIONS,
@@ -16,6 +17,7 @@ static const prog_option options[] = {
 static planc_status run(const prog_arguments *arguments);
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 static planc_status bound_graph(const prog_arguments *arguments, const cli_setup *setup, int64_t effort);
+static void note_what_may_be_asked(const planc_problem *problem);
 static void print(const planc_problem *problem, const planc_bound *bound);
 static planc_status print_json(const planc_problem *problem, int64_t effort, const planc_bound *bound);
 
@@ -35,12 +37,20 @@ static planc_status run(const prog_arguments *arguments) {
 static planc_status bound_graph(const prog_arguments *arguments, const cli_setup *setup, int64_t effort) {
   planc_bound bound;
   planc_status status = planc_bound_make(&setup->problem, (int32_t)effort, &bound);
-  if (planc_status_code(status) == PLANC_INFEASIBLE)
-    cli_note_reserved(planc_profile_device(setup->problem.job.profile));
+  if (planc_status_code(status) == PLANC_INFEASIBLE) note_what_may_be_asked(&setup->problem);
   PLANC_TRY(status);
   if (prog_option_given(arguments, "json")) return print_json(&setup->problem, effort, &bound);
   print(&setup->problem, &bound);
   return NULL;
+}
+
+/* Where the budget is too small for any plan in such rounds. */
+static void note_what_may_be_asked(const planc_problem *problem) {
+  cli_note_reserved(planc_profile_device(problem->job.profile));
+  if (problem->job.sub_batch > 0 || problem->job.batch == 1) return;
+  planc_status status = planc_check_rounds(problem->job.graph);
+  if (!status) cli_note("smaller rounds may need less: --sub-batch states how many samples are in one");
+  planc_status_free(status);
 }
 
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
@@ -62,7 +72,8 @@ static void print(const planc_problem *problem, const planc_bound *bound) {
   if (bound->ideal_ns > 0)
     printf(" (+%.1f %%)", 100.0 * (double)(bound->time_ns - bound->ideal_ns) / (double)bound->ideal_ns);
   puts("");
-  printf("  a GiB     more lowers that by at most %s\n", pl_time_format(bound->gib_ns, a));
+  int64_t with_more_ns = pl_max(bound->time_ns - bound->gib_ns, bound->ideal_ns);
+  printf("  a GiB     more, and none is faster than %s\n", pl_time_format(with_more_ns, a));
   int64_t reserved = planc_profile_device(problem->job.profile)->reserved_bytes;
   char more[PL_SIZE_TEXT + 32] = "";
   if (reserved > 0) snprintf(more, sizeof more, " beside %s that are reserved", pl_size_format(reserved, b));

@@ -3,7 +3,7 @@ What no plan is faster than, and the least memory that any needs.
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --effort 1
   lenet-digits: batch 64 in 1 round of 64, budget 700.00 KiB
     at least  0.333 ms an iteration, ideal 0.319 ms (+4.7 %)
-    a GiB     more lowers that by at most 509.209 ms
+    a GiB     more, and none is faster than 0.319 ms
     memory    at least 655360 bytes (640.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --effort 1 --json
@@ -15,11 +15,12 @@ In rounds each of them needs less.
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --sub-batch 16 --budget 250K --effort 1
   lenet-digits: batch 64 in 4 rounds of 16, budget 250.00 KiB
     at least  0.867 ms an iteration, ideal 0.865 ms (+0.3 %)
-    a GiB     more lowers that by at most 30.376 ms
+    a GiB     more, and none is faster than 0.865 ms
     memory    at least 163840 bytes (160.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 250K
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: smaller rounds may need less: --sub-batch states how many samples are in one
   ! planc: no plan in rounds of 64 needs less than 655360 bytes of device memory, which op pool1.grad takes; the budget is 256000
   [1]
 
@@ -31,7 +32,7 @@ No plan is faster than its bound. Where everything has room there is little that
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 1G --effort 1
   lenet-digits: batch 64 in 1 round of 64, budget 1.00 GiB
     at least  0.319 ms an iteration, ideal 0.319 ms (+0.0 %)
-    a GiB     more lowers that by at most 0.000 ms
+    a GiB     more, and none is faster than 0.319 ms
     memory    at least 655360 bytes (640.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
 
@@ -50,12 +51,13 @@ What is reserved is no plan's, and is said where something has no room.
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --effort 1 --reserved 20K
   lenet-digits: batch 64 in 1 round of 64, budget 700.00 KiB
     at least  0.344 ms an iteration, ideal 0.319 ms (+7.8 %)
-    a GiB     more lowers that by at most 551.796 ms
+    a GiB     more, and none is faster than 0.319 ms
     memory    at least 675840 bytes (660.00 KiB), which op pool1.grad takes beside 20.00 KiB that are reserved
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --reserved 200K
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: 200.00 KiB are reserved on device k40m beside any plan; --reserved states another size
+  ! planc: note: smaller rounds may need less: --sub-batch states how many samples are in one
   ! planc: no plan in rounds of 64 needs less than 860160 bytes of device memory, which op pool1.grad takes; the budget is 716800
   [1]
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --reserved 1T

@@ -58,7 +58,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps between uses are spent off the device, <N> of them behind a copy out; the best of <N> choices, <N> of them simulated
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -69,7 +69,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps between uses are spent off the device, <N> of them behind a copy out; the best of <N> choices, <N> of them simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -81,7 +81,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps between uses are spent off the device, <N> of them behind a copy out; the best of <N> choices, <N> of them simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -93,7 +93,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps between uses are spent off the device, <N> of them behind a copy out; the best of <N> choices, <N> of them simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -105,7 +105,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in this order and such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it none was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it none was the fastest with <N> ms; priced: <N> of <N> gaps between uses are spent off the device, <N> of them behind a copy out; the best of <N> choices, <N> of them simulated
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy auto (the fall-back)
@@ -164,7 +164,7 @@ A graph in which no size depends on N is of one batch size, which may be told or
   ~ planc bound own.yaml
   tiny: its own batch, budget <size>
     at least <N> ms an iteration, ideal <N> ms (+<N> %)
-    a GiB     more lowers that by at most <N> ms
+    a GiB     more, and none is faster than <N> ms
     memory    at least <N> bytes (<size>), which op last.grad takes
   ! planc: note: device k40m (the graph's header)
   ! planc: note: budget <size> (device k40m)
