@@ -17,13 +17,14 @@ planc_status pl_copy_times_new(const pl_rehearsal *rehearsal, pl_arena *arena, p
   PLANC_TRY(PL_NEW(arena, &out->start, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->ends, n));
   PLANC_TRY(PL_NEW(arena, &out->slack, n));
-  PLANC_TRY(PL_NEW(arena, &out->first_away, n + 1));
   PLANC_TRY(PL_NEW(arena, &out->away, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->first_needed, n));
   PLANC_TRY(PL_NEW(arena, &out->also_needed, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->leaving, 2 * n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->out_end, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->in_end, n_gaps));
+  PLANC_TRY(pl_number_set_make(arena, (int32_t)n, &out->needed));
+  for (int32_t p = 0; p < n; p++) out->first_needed[p] = NONE;
   for (int32_t g = 0; g < rehearsal->gaps->n_fed; g++) out->leave[g] = NONE;
   return find_fed(rehearsal->gaps->order, arena, out);
 }
@@ -48,7 +49,7 @@ typedef struct link_passage {
   int32_t first, n;
 } link_passage;
 
-static void list_away(pl_copy_times *t, const uint8_t *ways);
+static void list_away(pl_copy_times *t);
 static void find_needs(pl_copy_times *t);
 static void find_fetches(pl_copy_times *t);
 static void keep_order(pl_copy_times *t);
@@ -58,7 +59,7 @@ static int64_t find_delay(const pl_copy_times *t, const uint8_t *ways, int64_t e
 /* Where copies are still made when the period ends, the next one tells how long one takes. */
 void pl_copy_times_find(pl_copy_times *t, const uint8_t *ways) {
   link_passage at = {0};
-  list_away(t, ways);
+  list_away(t);
   find_needs(t);
   find_fetches(t);
   keep_order(t);
@@ -71,40 +72,45 @@ void pl_copy_times_find(pl_copy_times *t, const uint8_t *ways) {
   t->period_ns = end - at.begin + find_delay(t, ways, end, at.in_free);
 }
 
-static void list_away(pl_copy_times *t, const uint8_t *ways) {
-  const pl_movers *m = &t->rehearsal->movers;
-  const int32_t n = t->rehearsal->gaps->order->n;
-  int32_t n_away = 0;
-  for (int32_t p = 0, k = 0; p <= n; p++) {
-    for (; k < m->first_gap[p]; k++) {
-      t->away[n_away] = m->of_gaps[k];
-      n_away += ways[m->of_gaps[k]] != PL_AUTO_STAYS;
-    }
-    t->first_away[p] = n_away;
-  }
+static void list_away(pl_copy_times *t) {
+  const pl_number_set *away = &t->rehearsal->movers.away;
+  t->n_away = 0;
+  for (int32_t g = pl_number_set_above(away, 0); g != NONE; g = pl_number_set_above(away, g + 1))
+    t->away[t->n_away++] = g;
 }
+
+static void list_needed(pl_copy_times *t);
 
 static void find_needs(pl_copy_times *t) {
   const pl_rehearsal *r = t->rehearsal;
-  int32_t n = r->gaps->order->n;
+  const int32_t n = r->gaps->order->n;
   t->start[0] = 0;
   for (int32_t p = 0; p < n; p++) {
     t->start[p + 1] = t->start[p] + r->op_ns[p] + r->again_ns[p];
     t->slack[p] = -pl_rehearsal_beyond(r, p);
-    t->first_needed[p] = NONE;
   }
+  list_needed(t);
   t->n_in = 0;
-  t->in_ns = t->out_ns = 0;
-  for (int32_t k = t->first_away[n] - 1; k >= 0; k--) {
-    int32_t g = t->away[k];
-    if (r->sends[g]) t->out_ns += r->gaps->items[g].out_ns;
-    if (r->need[g] == NONE) continue;
-    t->in_ns += r->gaps->items[g].in_ns;
-    t->also_needed[g] = t->first_needed[r->need[g]];
-    t->first_needed[r->need[g]] = g;
-  }
-  for (int32_t p = 0; p < n; p++)
+  for (int32_t p = pl_number_set_above(&t->needed, 0); p != NONE; p = pl_number_set_above(&t->needed, p + 1))
     for (int32_t g = t->first_needed[p]; g != NONE; g = t->also_needed[g]) t->in_order[t->n_in++] = g;
+}
+
+static void list_needed(pl_copy_times *t) {
+  const pl_rehearsal *r = t->rehearsal;
+  for (int32_t p = 0; (p = pl_number_set_above(&t->needed, p)) != NONE;) {
+    t->first_needed[p] = NONE;
+    pl_number_set_remove(&t->needed, p);
+  }
+  t->in_ns = t->out_ns = 0;
+  for (int32_t k = t->n_away - 1; k >= 0; k--) {
+    const int32_t g = t->away[k], need = r->need[g];
+    if (r->sends[g]) t->out_ns += r->gaps->items[g].out_ns;
+    if (need == NONE) continue;
+    t->in_ns += r->gaps->items[g].in_ns;
+    t->also_needed[g] = t->first_needed[need];
+    t->first_needed[need] = g;
+    pl_number_set_add(&t->needed, need);
+  }
 }
 
 /* From the end on, each in time for its need and ahead of the next, unless memory has no room so early. */
@@ -154,6 +160,7 @@ static int64_t find_delay(const pl_copy_times *t, const uint8_t *ways, int64_t e
 
 typedef struct traffic {
   int32_t next_in;        /* of in_order */
+  int32_t next_away;      /* of away */
   int32_t first, n;       /* of leaving: from first up to n */
   int32_t n_before;       /* so many are of the period before */
   int32_t last_copy;      /* the position behind which the latest copy out begins, if nothing waits */
@@ -163,13 +170,16 @@ typedef struct traffic {
 static void wait_for_room(pl_copy_times *t, traffic *of, int32_t position);
 static void fetch_at(pl_copy_times *t, traffic *of, int32_t position, link_passage *at);
 static void leave_at(pl_copy_times *t, traffic *of, int32_t position, link_passage *at);
+static int32_t pass_quiet(pl_copy_times *t, traffic *of, int32_t position);
 
 static int64_t go_through(pl_copy_times *t, link_passage *at) {
   const pl_rehearsal *r = t->rehearsal;
+  const pl_auto_gap *gaps = r->gaps->items;
   int32_t n = r->gaps->order->n;
   traffic of = {.now = at->begin, .first = at->first, .n = at->n, .n_before = at->n};
-  for (int32_t k = of.first; k < of.n; k++) of.lingering += r->gaps->items[t->leaving[k]].bytes;
-  for (int32_t p = 0; p < n; p++) {
+  for (int32_t k = of.first; k < of.n; k++) of.lingering += gaps[t->leaving[k]].bytes;
+  while (of.next_away < t->n_away && gaps[t->away[of.next_away]].from < 0) of.next_away++;
+  for (int32_t p = pass_quiet(t, &of, 0); p < n; p = pass_quiet(t, &of, p + 1)) {
     wait_for_room(t, &of, p);
     fetch_at(t, &of, p, at);
     for (int32_t g = t->first_needed[p]; g != NONE; g = t->also_needed[g]) of.now = pl_max(of.now, t->in_end[g]);
@@ -181,6 +191,31 @@ static int64_t go_through(pl_copy_times *t, link_passage *at) {
   at->n = of.n;
   for (int32_t k = of.first > of.n_before ? of.first : of.n_before; k < of.n; k++) t->leave[t->leaving[k]] = n - 1;
   return of.now;
+}
+
+static inline bool is_calm(const pl_copy_times *t, const traffic *of, int32_t position);
+
+/* Up to the next position at which something comes, is needed or leaves, or a copy out ends or is waited for: ahead of
+ * it nothing waits. */
+static int32_t pass_quiet(pl_copy_times *t, traffic *of, int32_t position) {
+  const int32_t n = t->rehearsal->gaps->order->n;
+  if (position >= n) return n;
+  int32_t p = position, end = pl_number_set_above(&t->needed, position);
+  if (end == NONE) end = n;
+  if (of->next_in < t->n_in) end = (int32_t)pl_clamp(t->fetch[t->in_order[of->next_in]], position, end);
+  if (of->next_away < t->n_away) end = (int32_t)pl_min(end, t->rehearsal->gaps->items[t->away[of->next_away]].from);
+  const int64_t waited = of->now - t->start[position];
+  if (of->first == of->n)
+    for (; p < end; p++) t->ends[p] = t->start[p + 1] + waited;
+  else
+    for (; p < end && is_calm(t, of, p); p++) of->now = t->ends[p] = t->start[p + 1] + waited;
+  of->now = t->start[p] + waited;
+  return p;
+}
+
+/* Where copies out are being made: none has ended, and there is room beside them. */
+static inline bool is_calm(const pl_copy_times *t, const traffic *of, int32_t position) {
+  return t->out_end[t->leaving[of->first]] > of->now && of->lingering <= t->slack[position];
 }
 
 static void wait_for_room(pl_copy_times *t, traffic *of, int32_t position) {
@@ -207,9 +242,10 @@ static void fetch_at(pl_copy_times *t, traffic *of, int32_t position, link_passa
 
 static void leave_at(pl_copy_times *t, traffic *of, int32_t position, link_passage *at) {
   const pl_rehearsal *r = t->rehearsal;
-  for (int32_t k = t->first_away[position]; k < t->first_away[position + 1]; k++) {
-    int32_t g = t->away[k];
+  for (; of->next_away < t->n_away; of->next_away++) {
+    int32_t g = t->away[of->next_away];
     const pl_auto_gap *gap = &r->gaps->items[g];
+    if (gap->from != position) return;
     t->leave[g] = position;
     if (!r->sends[g]) continue;
     of->last_copy = (int32_t)pl_max(of->last_copy, r->since[g]);

@@ -15,9 +15,10 @@ typedef struct pl_copy_times {
   int32_t n_in;
   /* By position: when it begins if nothing waits, one more at the end; when it ends; bytes that are left. */
   int64_t *start, *ends, *slack;
-  int32_t *away;       /* gaps that are not spent on the device: first what users feed, then by position */
-  int32_t *first_away; /* by position and one more: those that begin there */
-  int32_t *first_needed, *also_needed; /* by position, by gap: what is needed there first and next, -1 = none */
+  int32_t *away; /* gaps that are not spent on the device: first what users feed, then by position */
+  int32_t n_away;
+  int32_t *first_needed, *also_needed; /* by position, by gap: what is needed there first and next, -1 = none; */
+  pl_number_set needed;                /* and positions at which something is */
   int32_t *leaving;                    /* gaps whose copies out may not have ended, in their order */
   int64_t *out_end, *in_end;           /* by gap */
   const int32_t *fed;                  /* buffers that the user feeds to the first op */

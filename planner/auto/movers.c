@@ -5,111 +5,44 @@
 
 #include "util/math.h"
 
-enum { NONE = -1, RESTS = 0xFF };
+enum { NONE = -1 };
 
-static void list_movers(pl_movers *m);
+static planc_status list_uses(pl_movers *m, pl_arena *arena);
+static planc_status list_deaths(pl_movers *m, pl_arena *arena);
+static planc_status let_rest(pl_movers *m, pl_arena *arena);
+static void move(pl_movers *m, int32_t buffer);
+static void rest(pl_movers *m, int32_t buffer);
 
 planc_status pl_movers_new(const pl_auto_gaps *gaps, const pl_rehearsal_tables *tables, pl_arena *arena,
                            pl_movers *out) {
-  const planc_trace *trace = gaps->trace;
-  int64_t n = gaps->order->n;
-  *out = (pl_movers){.gaps = gaps, .bytes = tables->bytes, .leaves = tables->leaves, .least = INT64_MAX};
-  PLANC_TRY(PL_NEW(arena, &out->at_rest, gaps->n));
-  PLANC_TRY(PL_NEW(arena, &out->rests, gaps->n));
-  PLANC_TRY(PL_NEW(arena, &out->moves, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &out->buffers, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &out->first_gap, n + 1));
-  PLANC_TRY(PL_NEW(arena, &out->first_use, n + 1));
-  PLANC_TRY(PL_NEW(arena, &out->first_leaving, n + 1));
-  PLANC_TRY(PL_NEW(arena, &out->first_death, n + 1));
-  PLANC_TRY(PL_NEW(arena, &out->of_gaps, gaps->n));
-  PLANC_TRY(PL_NEW(arena, &out->deaths, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &out->uses, trace->n_accesses));
-  PLANC_TRY(PL_NEW(arena, &out->leaving, trace->n_accesses));
-  PLANC_TRY(PL_NEW(arena, &out->come, n));
-  PLANC_TRY(PL_NEW(arena, &out->go, n));
-  for (int32_t g = 0; g < gaps->n; g++) {
-    out->at_rest[g] = gaps->items[g].is_tail ? PL_AUTO_AGAIN : g < gaps->n_fed ? PL_AUTO_COPIED : PL_AUTO_STAYS;
-    out->rests[g] = RESTS;
-  }
-  list_movers(out);
-  return NULL;
+  *out = (pl_movers){.gaps = gaps, .bytes = tables->bytes, .leaves = tables->leaves};
+  PLANC_TRY(list_uses(out, arena));
+  PLANC_TRY(list_deaths(out, arena));
+  return let_rest(out, arena);
 }
 
-/* --- What moves --------------------------------------------------------------------------------------------------- */
+/* --- All buffers -------------------------------------------------------------------------------------------------- */
 
-static bool is_away(const pl_movers *m, const uint8_t *ways) {
-  uint8_t differs = 0;
-  for (int32_t g = 0; g < m->gaps->n; g++) differs |= (uint8_t)((ways[g] ^ m->at_rest[g]) & m->rests[g]);
-  return differs != 0;
-}
-
-/* With all that are as large, since the search changes whatever is large enough. */
-void pl_movers_widen(pl_movers *m, const uint8_t *ways) {
-  if (!is_away(m, ways)) return;
-  for (int32_t g = 0; g < m->gaps->n; g++)
-    if (ways[g] != m->at_rest[g]) m->least = pl_min(m->least, m->gaps->items[g].bytes);
-  list_movers(m);
-}
-
-static void mark_movers(pl_movers *m);
-static void list_gaps(pl_movers *m);
-static void list_uses(pl_movers *m);
-static void list_deaths(pl_movers *m);
-static void add_resting(pl_movers *m, int32_t buffer);
-
-static void list_movers(pl_movers *m) {
-  int32_t n = m->gaps->order->n;
-  mark_movers(m);
-  list_gaps(m);
-  list_uses(m);
-  list_deaths(m);
-  m->at_first = 0;
-  memset(m->come, 0, (size_t)n * sizeof *m->come);
-  memset(m->go, 0, (size_t)n * sizeof *m->go);
-  for (int32_t b = 0; b < m->gaps->trace->n_buffers; b++)
-    if (!m->moves[b]) add_resting(m, b);
-}
-
-static void mark_movers(pl_movers *m) {
-  const planc_trace *trace = m->gaps->trace;
-  for (int32_t b = 0; b < trace->n_buffers; b++) m->moves[b] = trace->buffers[b].flags & PLANC_BUFFER_FED;
-  for (int32_t g = 0; g < m->gaps->n; g++)
-    if (m->gaps->items[g].bytes >= m->least) m->moves[m->gaps->items[g].buffer] = true;
-  for (int32_t g = 0; g < m->gaps->n; g++) m->rests[g] = m->moves[m->gaps->items[g].buffer] ? 0 : RESTS;
-  m->n_buffers = 0;
-  for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (m->moves[b]) m->buffers[m->n_buffers++] = b;
-}
-
-/* Those that begin ahead of the first position, which users feed, first. */
-static void list_gaps(pl_movers *m) {
-  const pl_auto_gaps *gaps = m->gaps;
-  int32_t g = 0;
-  m->n_gaps = 0;
-  for (int32_t p = 0; p <= gaps->order->n; p++) {
-    for (; g < gaps->first_from[p]; g++)
-      if (!m->rests[g]) m->of_gaps[m->n_gaps++] = g;
-    m->first_gap[p] = m->n_gaps;
-  }
-}
-
-static void list_uses(pl_movers *m) {
+static planc_status list_uses(pl_movers *m, pl_arena *arena) {
   const planc_order *order = m->gaps->order;
   int32_t n = 0, n_leaving = 0;
+  PLANC_TRY(PL_NEW(arena, &m->first_use, (int64_t)order->n + 1));
+  PLANC_TRY(PL_NEW(arena, &m->first_leaving, (int64_t)order->n + 1));
+  PLANC_TRY(PL_NEW(arena, &m->uses, order->trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &m->leaving, order->trace->n_accesses));
   for (int32_t p = 0; p < order->n; p++) {
     const planc_instance *in = planc_order_instance(order, p);
     m->first_use[p] = n;
     m->first_leaving[p] = n_leaving;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &order->trace->accesses[a];
-      if (!m->moves[access->buffer]) continue;
       m->uses[n++] = (pl_mover_use){access->buffer, access->read, access->write};
       if (m->leaves[a]) m->leaving[n_leaving++] = access->buffer;
     }
   }
   m->first_use[order->n] = n;
   m->first_leaving[order->n] = n_leaving;
+  return NULL;
 }
 
 /* Whether it goes behind its last use. */
@@ -117,25 +50,116 @@ static bool dies(const planc_order *order, int32_t buffer) {
   return !(order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) && planc_order_last(order, buffer) != NONE;
 }
 
-static void list_deaths(pl_movers *m) {
+static planc_status list_deaths(pl_movers *m, pl_arena *arena) {
   const planc_order *order = m->gaps->order;
-  int32_t before = 0;
-  memset(m->first_death, 0, ((size_t)order->n + 1) * sizeof *m->first_death);
-  for (int32_t k = 0; k < m->n_buffers; k++)
-    if (dies(order, m->buffers[k])) m->first_death[planc_order_last(order, m->buffers[k])]++;
+  int32_t before = 0, n_buffers = order->trace->n_buffers;
+  PLANC_TRY(PL_NEW(arena, &m->first_death, (int64_t)order->n + 1));
+  PLANC_TRY(PL_NEW(arena, &m->deaths, n_buffers));
+  for (int32_t b = 0; b < n_buffers; b++)
+    if (dies(order, b)) m->first_death[planc_order_last(order, b)]++;
   for (int32_t p = 0; p <= order->n; p++) {
     before += m->first_death[p];
     m->first_death[p] = before;
   }
-  for (int32_t k = 0; k < m->n_buffers; k++) {
-    int32_t b = m->buffers[k], last_version = order->trace->buffers[b].last_version;
+  for (int32_t b = 0; b < n_buffers; b++) {
+    int32_t last_version = order->trace->buffers[b].last_version;
     if (dies(order, b))
       m->deaths[--m->first_death[planc_order_last(order, b)]] =
           (pl_mover_death){b, m->gaps->first_version[b] + last_version};
   }
+  return NULL;
 }
 
-/* --- What does not ------------------------------------------------------------------------------------------------ */
+/* --- What moves --------------------------------------------------------------------------------------------------- */
+
+static void add_resting(pl_movers *m, int32_t buffer, int64_t bytes);
+
+/* All rest but what is fed. */
+static planc_status let_rest(pl_movers *m, pl_arena *arena) {
+  const pl_auto_gaps *gaps = m->gaps;
+  const int32_t n_buffers = gaps->trace->n_buffers;
+  PLANC_TRY(PL_NEW(arena, &m->at_rest, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &m->ways, gaps->n));
+  PLANC_TRY(pl_number_set_make(arena, gaps->n, &m->away));
+  PLANC_TRY(PL_NEW(arena, &m->n_away, n_buffers));
+  PLANC_TRY(PL_NEW(arena, &m->moves, n_buffers));
+  PLANC_TRY(PL_NEW(arena, &m->buffers, n_buffers));
+  PLANC_TRY(PL_NEW(arena, &m->place, n_buffers));
+  PLANC_TRY(PL_NEW(arena, &m->n_uses, gaps->order->n));
+  PLANC_TRY(pl_number_set_make(arena, gaps->order->n, &m->busy));
+  PLANC_TRY(PL_NEW(arena, &m->resting, gaps->order->n));
+  PLANC_TRY(PL_NEW(arena, &m->come, gaps->order->n));
+  for (int32_t g = 0; g < gaps->n; g++) {
+    const bool is_fed = g < gaps->n_fed;
+    m->at_rest[g] = gaps->items[g].is_tail ? PL_AUTO_AGAIN : is_fed ? PL_AUTO_COPIED : PL_AUTO_STAYS;
+    if (is_fed) pl_number_set_add(&m->away, g);
+  }
+  memcpy(m->ways, m->at_rest, (size_t)gaps->n);
+  for (int32_t b = 0; b < n_buffers; b++) {
+    add_resting(m, b, m->bytes[b]);
+    if (!(gaps->trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
+    m->n_away[b] = 1;
+    move(m, b);
+  }
+  return NULL;
+}
+
+static void set_way(pl_movers *m, int32_t gap, uint8_t way);
+
+/* Few have changed: words that are alike are passed. */
+void pl_movers_set(pl_movers *m, const uint8_t *ways) {
+  enum { WORD = sizeof(uint64_t) };
+  const int32_t n = m->gaps->n;
+  for (int32_t g = 0; g < n;) {
+    if (n - g >= WORD && memcmp(&ways[g], &m->ways[g], WORD) == 0) {
+      g += WORD;
+      continue;
+    }
+    for (int32_t end = (int32_t)pl_min(g + WORD, n); g < end; g++)
+      if (ways[g] != m->ways[g]) set_way(m, g, ways[g]);
+  }
+}
+
+static void set_way(pl_movers *m, int32_t gap, uint8_t way) {
+  const pl_auto_gap *of = &m->gaps->items[gap];
+  int32_t *n_away = &m->n_away[of->buffer];
+  const int32_t change = (way != m->at_rest[gap]) - (m->ways[gap] != m->at_rest[gap]);
+  m->ways[gap] = way;
+  if (!of->is_tail) pl_number_set_put(&m->away, gap, way != PL_AUTO_STAYS);
+  *n_away += change;
+  if (change > 0 && *n_away == 1) move(m, of->buffer);
+  if (change < 0 && *n_away == 0) rest(m, of->buffer);
+}
+
+static void count_uses(pl_movers *m, int32_t buffer, int32_t times);
+
+static void move(pl_movers *m, int32_t buffer) {
+  m->moves[buffer] = true;
+  m->place[buffer] = m->n_buffers;
+  m->buffers[m->n_buffers++] = buffer;
+  count_uses(m, buffer, 1);
+  add_resting(m, buffer, -m->bytes[buffer]);
+}
+
+static void rest(pl_movers *m, int32_t buffer) {
+  const int32_t last = m->buffers[--m->n_buffers];
+  m->moves[buffer] = false;
+  m->buffers[m->place[buffer]] = last;
+  m->place[last] = m->place[buffer];
+  count_uses(m, buffer, -1);
+  add_resting(m, buffer, m->bytes[buffer]);
+}
+
+static void count_uses(pl_movers *m, int32_t buffer, int32_t times) {
+  const planc_order *order = m->gaps->order;
+  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++) {
+    int32_t position = order->uses[u].position;
+    m->n_uses[position] += times;
+    pl_number_set_put(&m->busy, position, m->n_uses[position] > 0);
+  }
+}
+
+/* --- What rests --------------------------------------------------------------------------------------------------- */
 
 /* An op may use a buffer twice. */
 static bool is_last_there(const planc_order *order, int32_t buffer, int32_t use) {
@@ -148,16 +172,25 @@ static bool goes_behind(const pl_movers *m, int32_t buffer, int32_t use) {
   return use + 1 == order->first_use[buffer + 1] ? dies(order, buffer) : m->leaves[order->uses[use].access];
 }
 
-static void add_resting(pl_movers *m, int32_t buffer) {
+static void add_between(int64_t *by_position, int32_t first, int32_t end, int64_t bytes) {
+  for (int32_t p = first; p < end; p++) by_position[p] += bytes;
+}
+
+/* Adds what a buffer takes while it rests, or takes that away where `bytes` is less than 0. */
+static void add_resting(pl_movers *m, int32_t buffer, int64_t bytes) {
   const planc_order *order = m->gaps->order;
   bool is_here = order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
-  if (is_here) m->at_first += m->bytes[buffer];
+  int32_t since = 0;
   for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++) {
     int32_t position = order->uses[u].position;
-    if (!is_here) m->come[position] += m->bytes[buffer];
+    if (!is_here) {
+      since = position;
+      m->come[position] += bytes;
+    }
     is_here = !is_last_there(order, buffer, u) || !goes_behind(m, buffer, u);
-    if (!is_here) m->go[position] += m->bytes[buffer];
+    if (!is_here) add_between(m->resting, since, position + 1, bytes);
   }
+  if (is_here) add_between(m->resting, since, order->n, bytes);
 }
 
 int32_t pl_movers_resting(const pl_movers *m, int32_t buffer, int32_t position) {

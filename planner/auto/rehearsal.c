@@ -3,6 +3,8 @@
 
 #include "planner/auto/rehearsal_state.h"
 
+static planc_status set_positions(pl_rehearsal *r, pl_arena *arena);
+
 planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal *out) {
   const planc_trace *trace = gaps->trace;
   int64_t n = gaps->order->n;
@@ -29,57 +31,123 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   PLANC_TRY(PL_NEW(arena, &out->stone_of, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->stones, trace->n_accesses));
   PLANC_TRY(PL_NEW(arena, &out->runs, trace->n_accesses));
-  return PL_NEW(arena, &out->stack, trace->n_accesses);
+  PLANC_TRY(PL_NEW(arena, &out->stack, trace->n_accesses));
+  PLANC_TRY(pl_number_set_make(arena, gaps->order->n, &out->late));
+  return set_positions(out, arena);
+}
+
+/* What no rehearsal changes where an op has one algorithm, and no tail ends. */
+static planc_status set_positions(pl_rehearsal *r, pl_arena *arena) {
+  const int32_t n = r->gaps->order->n;
+  PLANC_TRY(PL_NEW(arena, &r->chosen, n));
+  for (int32_t p = 0; p < n; p++) {
+    const int32_t first = r->tables.first_choice[p];
+    if (r->tables.first_choice[p + 1] - first > 1) r->chosen[r->n_chosen++] = p;
+    r->op_ns[p] = r->tables.choices[first].ns;
+    r->workspace[p] = r->tables.choices[first].workspace_bytes;
+    r->first_late[p] = NONE;
+  }
+  return NULL;
 }
 
 int64_t pl_rehearsal_work(const pl_rehearsal *r) {
   return (int64_t)r->gaps->trace->n_accesses + r->gaps->n + r->gaps->order->n;
 }
 
+static void forget(pl_rehearsal *r);
 static void open_boundary(pl_rehearsal *r);
-static bool has_inputs(const pl_rehearsal *r);
-static void fetch_inputs(pl_rehearsal *r);
-static void run_op(pl_rehearsal *r);
-static void leave_behind(pl_rehearsal *r);
-static void leave_until_written(pl_rehearsal *r);
+static int32_t next_position(const pl_rehearsal *r, int32_t position);
+static void pass_resting(pl_rehearsal *r, int32_t end, int32_t *chosen);
+static void go_through(pl_rehearsal *r);
 
+/* Where nothing that moves is used, nothing is decided but algorithms. */
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
-  const planc_order *order = r->gaps->order;
-  int32_t n_buffers = r->gaps->trace->n_buffers;
+  const int32_t n = r->gaps->order->n;
+  int32_t chosen = 0;
   r->ways = ways;
-  r->works = true;
   r->steps += pl_rehearsal_work(r);
+  pl_movers_set(&r->movers, ways);
+  forget(r);
+  if (r->has_tails) pl_auto_wants_find(&r->wants, ways);
+  open_boundary(r);
+  while (r->works && r->position < n) {
+    pass_resting(r, next_position(r, r->position), &chosen);
+    if (r->position == n) break;
+    go_through(r);
+    r->position++;
+  }
+}
+
+/* What the rehearsal before has found, but for what is found anew anyway. */
+static void forget(pl_rehearsal *r) {
+  const int32_t n_buffers = r->gaps->trace->n_buffers, n = r->gaps->order->n;
+  r->works = true;
   r->n_stones = r->n_runs = r->depth = 0;
-  pl_movers_widen(&r->movers, ways);
+  memset(r->again_ns, 0, (size_t)n * sizeof *r->again_ns);
   memset(r->on_host, 0, (size_t)r->gaps->first_version[n_buffers] * sizeof *r->on_host);
   memset(r->stone_of, 0xFF, (size_t)n_buffers * sizeof *r->stone_of);
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
   memset(r->apart, 0, (size_t)r->gaps->n * sizeof *r->apart);
   memset(r->need, 0xFF, (size_t)r->gaps->n * sizeof *r->need);
   memset(r->back, 0xFF, (size_t)r->gaps->n * sizeof *r->back);
-  if (r->has_tails) {
-    memset(r->first_late, 0xFF, (size_t)order->n * sizeof *r->first_late);
-    pl_auto_wants_find(&r->wants, ways);
+  for (int32_t p = 0; r->has_tails && (p = pl_number_set_above(&r->late, p)) != NONE;) {
+    r->first_late[p] = NONE;
+    pl_number_set_remove(&r->late, p);
   }
-  open_boundary(r);
-  for (int32_t p = 0; p < order->n && r->works; p++) {
-    r->position = p;
-    r->held[p] = r->again_ns[p] = 0;
-    if (!has_inputs(r)) {
-      fetch_inputs(r);
-      pl_rehearsal_restore(r, order->runs[p].instance);
-    }
-    run_op(r);
-    leave_behind(r);
-    leave_until_written(r);
+}
+
+/* The next one from there on at which something that moves is used or goes, or the number of all. */
+static int32_t next_position(const pl_rehearsal *r, int32_t position) {
+  int32_t busy = pl_number_set_above(&r->movers.busy, position);
+  int32_t late = r->has_tails ? pl_number_set_above(&r->late, position) : NONE;
+  if (busy == NONE) busy = r->gaps->order->n;
+  return late == NONE || busy < late ? busy : late;
+}
+
+static const pl_op_choice *choice_within(const pl_rehearsal *r, int32_t position, int64_t room);
+
+/* Goes on to position `end`. *chosen: of `chosen`, the first that may be ahead. */
+static void pass_resting(pl_rehearsal *r, int32_t end, int32_t *chosen) {
+  const int64_t *resting = r->movers.resting, moving = r->moving;
+  for (int32_t p = r->position; p < end; p++) r->held[p] = moving + resting[p] + r->workspace[p];
+  while (*chosen < r->n_chosen && r->chosen[*chosen] < r->position) ++*chosen;
+  for (; *chosen < r->n_chosen && r->chosen[*chosen] < end; ++*chosen) {
+    const int32_t p = r->chosen[*chosen];
+    const pl_op_choice *choice = choice_within(r, p, r->limit - moving - resting[p]);
+    r->op_ns[p] = choice->ns;
+    r->workspace[p] = choice->workspace_bytes;
+    r->held[p] = moving + resting[p] + choice->workspace_bytes;
   }
+  r->position = end;
+}
+
+static bool has_inputs(const pl_rehearsal *r);
+static void fetch_inputs(pl_rehearsal *r);
+static void run_op(pl_rehearsal *r);
+static void leave_behind(pl_rehearsal *r);
+static void leave_until_written(pl_rehearsal *r);
+
+/* A position at which something that moves is used or goes. */
+static void go_through(pl_rehearsal *r) {
+  const int32_t p = r->position;
+  const int64_t resting = r->movers.resting[p];
+  r->held[p] = 0;
+  r->live = r->moving + resting - r->movers.come[p];
+  if (!has_inputs(r)) {
+    fetch_inputs(r);
+    pl_rehearsal_restore(r, r->gaps->order->runs[p].instance);
+  }
+  run_op(r);
+  leave_behind(r);
+  leave_until_written(r);
+  r->moving = r->live - resting;
 }
 
 /* --- Ahead of the op ---------------------------------------------------------------------------------------------- */
 
 static void open_boundary(pl_rehearsal *r) {
   const planc_order *order = r->gaps->order;
-  r->live = r->movers.at_first;
+  r->live = 0;
   r->on_host_now = r->host_bytes = 0;
   r->position = 0;
   for (int32_t k = 0; k < r->movers.n_buffers; k++) {
@@ -92,6 +160,7 @@ static void open_boundary(pl_rehearsal *r) {
     if (away) put_on_host(r, b, 0);
     if (persists && !away) hold(r, b, 0);
   }
+  r->moving = r->live;
 }
 
 typedef struct use_range {
@@ -106,7 +175,7 @@ static inline use_range uses_here(const pl_rehearsal *r) {
 static bool has_inputs(const pl_rehearsal *r) {
   use_range uses = uses_here(r);
   for (const pl_mover_use *use = uses.first; use < uses.end; use++)
-    if (use->read >= 0 && r->resident[use->buffer] != use->read) return false;
+    if (r->movers.moves[use->buffer] && use->read >= 0 && r->resident[use->buffer] != use->read) return false;
   return true;
 }
 
@@ -117,6 +186,7 @@ static void take_from_host(pl_rehearsal *r, const pl_mover_use *use);
 static void fetch_inputs(pl_rehearsal *r) {
   use_range uses = uses_here(r);
   for (const pl_mover_use *use = uses.first; use < uses.end; use++) {
+    if (!r->movers.moves[use->buffer]) continue;
     bool is_ahead = r->position == 0 || r->gaps->of_use[r->next[use->buffer]] != NONE;
     if (is_ahead) take_from_host(r, use);
   }
@@ -130,8 +200,8 @@ static void take_from_host(pl_rehearsal *r, const pl_mover_use *use) {
 
 /* --- The op itself, and what goes behind it ----------------------------------------------------------------------- */
 
-static const pl_op_choice *choice_within(const pl_rehearsal *r, int64_t room) {
-  int32_t k = r->tables.first_choice[r->position], last = r->tables.first_choice[r->position + 1] - 1;
+static const pl_op_choice *choice_within(const pl_rehearsal *r, int32_t position, int64_t room) {
+  int32_t k = r->tables.first_choice[position], last = r->tables.first_choice[position + 1] - 1;
   while (k < last && r->tables.choices[k].workspace_bytes > room) k++;
   return &r->tables.choices[k];
 }
@@ -140,6 +210,7 @@ static void run_op(pl_rehearsal *r) {
   use_range uses = uses_here(r);
   for (const pl_mover_use *use = uses.first; use < uses.end; use++) {
     int32_t *resident = &r->resident[use->buffer];
+    if (!r->movers.moves[use->buffer]) continue;
     if (*resident != use->read) take_from_host(r, use);
     if (use->read < 0 && *resident == NONE) hold(r, use->buffer, use->write);
     if (use->write >= 0) {
@@ -150,18 +221,17 @@ static void run_op(pl_rehearsal *r) {
     r->next[use->buffer]++;
   }
   r->live += r->movers.come[r->position];
-  const pl_op_choice *choice = choice_within(r, r->limit - r->live);
+  const pl_op_choice *choice = choice_within(r, r->position, r->limit - r->live);
   r->op_ns[r->position] = choice->ns;
   r->workspace[r->position] = choice->workspace_bytes;
   note_held(r, choice->workspace_bytes);
 }
 
 static void leave_behind(pl_rehearsal *r) {
-  const pl_movers *m = &r->movers;
-  for (int32_t k = m->first_gap[r->position]; k < m->first_gap[r->position + 1]; k++) {
-    int32_t g = m->of_gaps[k];
-    if (r->ways[g] == PL_AUTO_STAYS) continue;
+  const int32_t *first_from = r->gaps->first_from;
+  for (int32_t g = first_from[r->position]; g < first_from[r->position + 1]; g++) {
     const pl_auto_gap *gap = &r->gaps->items[g];
+    if (r->ways[g] == PL_AUTO_STAYS || !r->movers.moves[gap->buffer]) continue;
     if (r->ways[g] == PL_AUTO_COPIED && !is_on_host(r, gap->buffer, gap->version)) {
       r->sends[g] = true;
       put_on_host(r, gap->buffer, gap->version);
@@ -178,22 +248,29 @@ static inline int32_t until_for(const pl_rehearsal *r, int32_t version, int32_t 
   return tail == NONE || r->ways[tail] != PL_AUTO_STAYS ? last : (int32_t)pl_max(last, r->wants.until[version]);
 }
 
+static void let_go(pl_rehearsal *r, pl_mover_death death);
+
 static void leave_until_written(pl_rehearsal *r) {
   const pl_movers *m = &r->movers;
-  for (int32_t k = m->first_leaving[r->position]; k < m->first_leaving[r->position + 1]; k++) drop(r, m->leaving[k]);
-  for (int32_t k = m->first_death[r->position]; k < m->first_death[r->position + 1]; k++) {
-    pl_mover_death death = m->deaths[k];
-    int32_t until = until_for(r, death.version, r->position);
-    if (r->on_host[death.version]) r->on_host_now -= r->tables.bytes[death.buffer];
-    if (until > r->position) {
-      r->also_late[death.buffer] = r->first_late[until];
-      r->first_late[until] = death.buffer;
-    } else {
-      drop(r, death.buffer);
-    }
+  const int32_t p = r->position;
+  for (int32_t k = m->first_leaving[p]; k < m->first_leaving[p + 1]; k++)
+    if (m->moves[m->leaving[k]]) drop(r, m->leaving[k]);
+  for (int32_t k = m->first_death[p]; k < m->first_death[p + 1]; k++)
+    if (m->moves[m->deaths[k].buffer]) let_go(r, m->deaths[k]);
+  for (int32_t b = r->has_tails ? r->first_late[p] : NONE; b != NONE; b = r->also_late[b]) drop(r, b);
+}
+
+/* Behind the last use, or for good later. */
+static void let_go(pl_rehearsal *r, pl_mover_death death) {
+  int32_t until = until_for(r, death.version, r->position);
+  if (r->on_host[death.version]) r->on_host_now -= r->tables.bytes[death.buffer];
+  if (until <= r->position) {
+    drop(r, death.buffer);
+    return;
   }
-  for (int32_t b = r->has_tails ? r->first_late[r->position] : NONE; b != NONE; b = r->also_late[b]) drop(r, b);
-  r->live -= m->go[r->position];
+  r->also_late[death.buffer] = r->first_late[until];
+  r->first_late[until] = death.buffer;
+  pl_number_set_add(&r->late, until);
 }
 
 bool pl_rehearsal_wants(const pl_rehearsal *r, int32_t tail) {
