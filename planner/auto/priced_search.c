@@ -44,6 +44,7 @@ bool pl_priced_is_beyond(const pl_priced *p, int64_t ns, int32_t parts) {
   return ns - ns / parts > pl_priced_least_ns(p);
 }
 
+static int64_t changes_for(const pl_auto_search *s, int64_t work);
 static planc_status search_rooms(pl_priced *p, int64_t n_changes);
 static planc_status try_found(pl_priced *p, bool *out_holds);
 
@@ -55,10 +56,18 @@ planc_status pl_priced_search(pl_priced *p) {
   pl_auto_search_start(s, p->has_room ? work->start : 0);
   if (!p->has_room) return NULL;
   const int64_t of_one = pl_rehearsal_work(&s->rehearsal);
-  const int64_t n_changes = pl_min(work->changes / of_one, work->of_candidate * s->n_candidates);
+  const int64_t n_changes = pl_min(changes_for(s, work->changes), work->of_candidate * s->n_candidates);
   s->most_steps = s->rehearsal.steps + MOST_STEPS * n_changes * of_one;
   PLANC_TRY(search_rooms(p, n_changes));
   return p->best.ns < INT64_MAX ? NULL : try_found(p, &(bool){false});
+}
+
+/* So many as the work is enough for if each goes through everything; but more where it goes through little, as it does
+ * as long as few tensors leave. */
+static int64_t changes_for(const pl_auto_search *s, int64_t work) {
+  enum { SPARSE = 4 /* part of the work that those are made for */, MOST = 3 };
+  const int64_t n = work / pl_rehearsal_work(&s->rehearsal), sparse = work / SPARSE / pl_max(s->rehearsal.work, 1);
+  return pl_clamp(sparse, n, MOST * n);
 }
 
 static void tell_done(const pl_priced *p, int64_t done_ppm) {

@@ -62,10 +62,12 @@ static void go_through(pl_rehearsal *r);
 
 /* Where nothing that moves is used, nothing is decided but algorithms. */
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
+  enum { PASSED_AT_ONCE = 8 };
   const int32_t n = r->gaps->order->n;
   int32_t chosen = 0;
   r->ways = ways;
   r->steps += pl_rehearsal_work(r);
+  r->work = (n + r->gaps->n) / PASSED_AT_ONCE;
   pl_movers_set(&r->movers, ways);
   forget(r);
   if (r->has_tails) pl_auto_wants_find(&r->wants, ways);
@@ -131,6 +133,7 @@ static void leave_until_written(pl_rehearsal *r);
 static void go_through(pl_rehearsal *r) {
   const int32_t p = r->position;
   const int64_t resting = r->movers.resting[p];
+  r->work += 1 + r->movers.first_use[p + 1] - r->movers.first_use[p];
   r->held[p] = 0;
   r->live = r->moving + resting - r->movers.come[p];
   if (!has_inputs(r)) {

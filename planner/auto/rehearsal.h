@@ -61,6 +61,7 @@ typedef struct pl_rehearsal {
   pl_number_set late;              /* and positions with some */
   int32_t n_stones, n_runs, depth;
   int64_t steps; /* of all walks: pl_rehearsal_work of each, and what recomputes went through in addition */
+  int64_t work;  /* of the last one: accesses that it went through. All others are passed, which takes a part of that */
 } pl_rehearsal;
 
 /* In memory of `arena`; borrows `gaps`. */
@@ -79,7 +80,7 @@ static inline int64_t pl_rehearsal_excess(const pl_rehearsal *r, int64_t held, i
 static inline int64_t pl_rehearsal_beyond(const pl_rehearsal *r, int32_t position) {
   return pl_rehearsal_excess(r, r->held[position], position);
 }
-/* Of a walk that is rehearsed, in time: accesses, gaps and positions gone through. */
+/* Of a walk that is rehearsed, at most but for recomputes: all accesses, gaps and positions. */
 int64_t pl_rehearsal_work(const pl_rehearsal *r);
 
 #endif

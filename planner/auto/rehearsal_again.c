@@ -13,6 +13,7 @@ void pl_rehearsal_restore(pl_rehearsal *r, int32_t instance) {
   while (r->depth > 0 && r->works) {
     int32_t top = r->stack[r->depth - 1], asked = top < 0 ? -1 - top : top;
     r->steps += r->gaps->trace->instances[asked].n_accesses;
+    r->work += r->gaps->trace->instances[asked].n_accesses;
     if (is_restored(r, asked)) {
       r->depth--;
     } else if (top < 0) {
