@@ -14,21 +14,23 @@ static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static int32_t find_leaving(pl_auto_search *s, int32_t position, int64_t lacking);
 static void exchange(pl_auto_search *s, pl_auto_change *out);
 
-/* One change in AS_BOUND is to ways of the plan that the bound's prices pay for. Of KINDS others the first LOST are
- * about where time is lost, and those from there to ANY are any. Of the rest, where too much is needed, half have
- * something more leave; the others bring something back, or have it come back in another way, and others leave for
- * it. */
+/* One change in AS_BOUND is to ways of the plan that the bound's prices pay for. Of the others BLIND in as many as
+ * there are candidates are any: of many gaps hardly one that is drawn so is worth it. Of the rest LOST in KINDS are
+ * about where time is lost. Where too much is needed, some have something more leave; the others bring something back,
+ * or have it come back in another way, and others leave for it. */
 void pl_auto_change_some(pl_auto_search *s, pl_auto_change *out) {
-  enum { AS_BOUND = 8, KINDS = 8, LOST = 2, ANY = 4, LEAVES = 2 };
+  enum { AS_BOUND = 4, BLIND = 40, KINDS = 8, LOST = 2, LEAVES = 2 };
   *out = (pl_auto_change){.n = 0};
   if (s->shares && random_below(s, AS_BOUND) == 0 && change_as_bound(s, out)) return;
+  if (random_below(s, s->n_candidates) < BLIND) {
+    change_any(s, out);
+    return;
+  }
   int32_t kind = random_below(s, KINDS);
   if (kind < LOST && change_lossy(s, out)) return;
-  if (kind < ANY)
-    change_any(s, out);
-  else if (!pl_auto_fits(s->score) && kind < ANY + LEAVES)
+  if (!pl_auto_fits(s->score) && kind < LOST + LEAVES)
     change_one(s, find_gap(s, true, s->fullest), out);
-  else if (kind == ANY)
+  else if (kind == LOST)
     change_one(s, find_gap(s, false, ANYWHERE), out);
   else
     exchange(s, out);

@@ -7,8 +7,8 @@ What each policy takes within several budgets.
   modnn              0.892 ms        0.513 ms        0.513 ms
   lms                       -        0.984 ms        0.555 ms
   ideal              0.323 ms        0.323 ms        0.323 ms
-  auto               0.548 ms*       0.363 ms*       0.336 ms*
-    500.00 KiB  auto 0.548 ms, +71.8 %; no plan in this order and such rounds is faster than 0.500 ms (+9.6 %)
+  auto               0.549 ms*       0.363 ms*       0.336 ms*
+    500.00 KiB  auto 0.549 ms, +72.3 %; no plan in this order and such rounds is faster than 0.500 ms (+9.9 %)
     800.00 KiB  auto 0.363 ms, +14.1 %; no plan in this order and such rounds is faster than 0.323 ms (+12.7 %)
       1.00 MiB  auto 0.336 ms, +5.3 %; no plan in this order and such rounds is faster than 0.320 ms (+5.0 %)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
