@@ -87,8 +87,8 @@ static planc_status let_rest(pl_movers *m, pl_arena *arena) {
   PLANC_TRY(PL_NEW(arena, &m->place, n_buffers));
   PLANC_TRY(PL_NEW(arena, &m->n_uses, gaps->order->n));
   PLANC_TRY(pl_number_set_make(arena, gaps->order->n, &m->busy));
-  PLANC_TRY(PL_NEW(arena, &m->resting, gaps->order->n));
   PLANC_TRY(PL_NEW(arena, &m->come, gaps->order->n));
+  PLANC_TRY(PL_NEW(arena, &m->go, gaps->order->n));
   for (int32_t g = 0; g < gaps->n; g++) {
     const bool is_fed = g < gaps->n_fed;
     m->at_rest[g] = gaps->items[g].is_tail ? PL_AUTO_AGAIN : is_fed ? PL_AUTO_COPIED : PL_AUTO_STAYS;
@@ -172,25 +172,17 @@ static bool goes_behind(const pl_movers *m, int32_t buffer, int32_t use) {
   return use + 1 == order->first_use[buffer + 1] ? dies(order, buffer) : m->leaves[order->uses[use].access];
 }
 
-static void add_between(int64_t *by_position, int32_t first, int32_t end, int64_t bytes) {
-  for (int32_t p = first; p < end; p++) by_position[p] += bytes;
-}
-
 /* Adds what a buffer takes while it rests, or takes that away where `bytes` is less than 0. */
 static void add_resting(pl_movers *m, int32_t buffer, int64_t bytes) {
   const planc_order *order = m->gaps->order;
   bool is_here = order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
-  int32_t since = 0;
+  if (is_here) m->at_first += bytes;
   for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++) {
     int32_t position = order->uses[u].position;
-    if (!is_here) {
-      since = position;
-      m->come[position] += bytes;
-    }
+    if (!is_here) m->come[position] += bytes;
     is_here = !is_last_there(order, buffer, u) || !goes_behind(m, buffer, u);
-    if (!is_here) add_between(m->resting, since, position + 1, bytes);
+    if (!is_here) m->go[position] += bytes;
   }
-  if (is_here) add_between(m->resting, since, order->n, bytes);
 }
 
 int32_t pl_movers_resting(const pl_movers *m, int32_t buffer, int32_t position) {

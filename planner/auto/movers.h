@@ -38,8 +38,9 @@ typedef struct pl_movers {
   int32_t n_buffers;
   int32_t *n_uses;    /* by position: uses of buffers that move, */
   pl_number_set busy; /* and positions with some */
-  /* Of the others, bytes by position: on the device while its op runs; of these, that come with it. */
-  int64_t *resting, *come;
+  /* Of the others, bytes: on the device when a period begins; by position, that come with its op and that go behind
+   * it. */
+  int64_t at_first, *come, *go;
 } pl_movers;
 
 /* In memory of `arena`; borrows both. Nothing moves yet but what is fed. */

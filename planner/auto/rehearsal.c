@@ -106,20 +106,25 @@ static int32_t next_position(const pl_rehearsal *r, int32_t position) {
   return late == NONE || busy < late ? busy : late;
 }
 
-static const pl_op_choice *choice_within(const pl_rehearsal *r, int32_t position, int64_t room);
+static void choose(pl_rehearsal *r, int32_t position, int64_t live);
 
 /* Goes on to position `end`. *chosen: of `chosen`, the first that may be ahead. */
 static void pass_resting(pl_rehearsal *r, int32_t end, int32_t *chosen) {
-  const int64_t *resting = r->movers.resting, moving = r->moving;
-  for (int32_t p = r->position; p < end; p++) r->held[p] = moving + resting[p] + r->workspace[p];
+  const pl_movers *m = &r->movers;
+  int64_t live = r->live;
+  for (int32_t p = r->position; p < end; p++) {
+    live += m->come[p];
+    r->held[p] = live + r->workspace[p];
+    live -= m->go[p];
+  }
   while (*chosen < r->n_chosen && r->chosen[*chosen] < r->position) ++*chosen;
   for (; *chosen < r->n_chosen && r->chosen[*chosen] < end; ++*chosen) {
     const int32_t p = r->chosen[*chosen];
-    const pl_op_choice *choice = choice_within(r, p, r->limit - moving - resting[p]);
-    r->op_ns[p] = choice->ns;
-    r->workspace[p] = choice->workspace_bytes;
-    r->held[p] = moving + resting[p] + choice->workspace_bytes;
+    const int64_t live_there = r->held[p] - r->workspace[p];
+    choose(r, p, live_there);
+    r->held[p] = live_there + r->workspace[p];
   }
+  r->live = live;
   r->position = end;
 }
 
@@ -132,10 +137,8 @@ static void leave_until_written(pl_rehearsal *r);
 /* A position at which something that moves is used or goes. */
 static void go_through(pl_rehearsal *r) {
   const int32_t p = r->position;
-  const int64_t resting = r->movers.resting[p];
   r->work += 1 + r->movers.first_use[p + 1] - r->movers.first_use[p];
   r->held[p] = 0;
-  r->live = r->moving + resting - r->movers.come[p];
   if (!has_inputs(r)) {
     fetch_inputs(r);
     pl_rehearsal_restore(r, r->gaps->order->runs[p].instance);
@@ -143,14 +146,13 @@ static void go_through(pl_rehearsal *r) {
   run_op(r);
   leave_behind(r);
   leave_until_written(r);
-  r->moving = r->live - resting;
 }
 
 /* --- Ahead of the op ---------------------------------------------------------------------------------------------- */
 
 static void open_boundary(pl_rehearsal *r) {
   const planc_order *order = r->gaps->order;
-  r->live = 0;
+  r->live = r->movers.at_first;
   r->on_host_now = r->host_bytes = 0;
   r->position = 0;
   for (int32_t k = 0; k < r->movers.n_buffers; k++) {
@@ -163,7 +165,6 @@ static void open_boundary(pl_rehearsal *r) {
     if (away) put_on_host(r, b, 0);
     if (persists && !away) hold(r, b, 0);
   }
-  r->moving = r->live;
 }
 
 typedef struct use_range {
@@ -203,10 +204,13 @@ static void take_from_host(pl_rehearsal *r, const pl_mover_use *use) {
 
 /* --- The op itself, and what goes behind it ----------------------------------------------------------------------- */
 
-static const pl_op_choice *choice_within(const pl_rehearsal *r, int32_t position, int64_t room) {
+/* The fastest algorithm of an op that finds room beside so much, or else the one with the least workspace. */
+static void choose(pl_rehearsal *r, int32_t position, int64_t live) {
+  const int64_t room = r->limit - live;
   int32_t k = r->tables.first_choice[position], last = r->tables.first_choice[position + 1] - 1;
   while (k < last && r->tables.choices[k].workspace_bytes > room) k++;
-  return &r->tables.choices[k];
+  r->op_ns[position] = r->tables.choices[k].ns;
+  r->workspace[position] = r->tables.choices[k].workspace_bytes;
 }
 
 static void run_op(pl_rehearsal *r) {
@@ -224,10 +228,8 @@ static void run_op(pl_rehearsal *r) {
     r->next[use->buffer]++;
   }
   r->live += r->movers.come[r->position];
-  const pl_op_choice *choice = choice_within(r, r->position, r->limit - r->live);
-  r->op_ns[r->position] = choice->ns;
-  r->workspace[r->position] = choice->workspace_bytes;
-  note_held(r, choice->workspace_bytes);
+  choose(r, r->position, r->live);
+  note_held(r, r->workspace[r->position]);
 }
 
 static void leave_behind(pl_rehearsal *r) {
@@ -261,6 +263,7 @@ static void leave_until_written(pl_rehearsal *r) {
   for (int32_t k = m->first_death[p]; k < m->first_death[p + 1]; k++)
     if (m->moves[m->deaths[k].buffer]) let_go(r, m->deaths[k]);
   for (int32_t b = r->has_tails ? r->first_late[p] : NONE; b != NONE; b = r->also_late[b]) drop(r, b);
+  r->live -= m->go[p];
 }
 
 /* Behind the last use, or for good later. */

@@ -43,9 +43,7 @@ typedef struct pl_rehearsal {
   bool works;         /* whatever is read can be had */
   /* The state of the walk; of buffers only those that move. */
   int32_t position;
-  int64_t live;   /* at the position */
-  int64_t moving; /* of it, ahead of the position, of buffers that move */
-  int64_t on_host_now;
+  int64_t live, on_host_now;
   bool *on_host;              /* by version */
   int32_t *resident;          /* by buffer: the version that is held, -1 = none */
   int32_t *opened;            /* by buffer: the position at which it came */
