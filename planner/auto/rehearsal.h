@@ -44,20 +44,20 @@ typedef struct pl_rehearsal {
   /* The state of the walk; of buffers only those that move. */
   int32_t position;
   int64_t live, on_host_now;
-  bool *on_host;              /* by version */
-  int32_t *resident;          /* by buffer: the version that is held, -1 = none */
-  int32_t *opened;            /* by buffer: the position at which it came */
-  int32_t *next;              /* by buffer: its next use */
-  int32_t *stone_of;          /* by buffer: the one that was opened last, -1 = none */
-  pl_rehearsed_stone *stones; /* what recomputes for this position open */
-  pl_rehearsed_run *runs;     /* and what these are */
-  int64_t *workspace;         /* by position, of its op */
-  int32_t *chosen;            /* positions of ops with several algorithms */
-  int32_t n_chosen;
+  bool *on_host;                   /* by version */
+  int32_t *resident;               /* by buffer: the version that is held, -1 = none */
+  int32_t *opened;                 /* by buffer: the position at which it came */
+  int32_t *next;                   /* by buffer: its next use */
+  int32_t *stone_of;               /* by buffer: the one that was opened last, -1 = none */
+  pl_rehearsed_stone *stones;      /* what recomputes for this position open */
+  pl_rehearsed_run *runs;          /* and what these are */
+  int64_t *workspace;              /* by position, of its op */
   int32_t *stack;                  /* instances that are to run again; -1 - i: those whose inputs have been asked for */
   int32_t *first_late, *also_late; /* by position, by buffer: tails that end there, -1 = none; */
   pl_number_set late;              /* and positions with some */
   int32_t n_stones, n_runs, depth;
+  int32_t *chosen; /* positions of ops with several algorithms */
+  int32_t n_chosen;
   int64_t steps; /* of all walks: pl_rehearsal_work of each, and what recomputes went through in addition */
   int64_t work;  /* of the last one: accesses that it went through. All others are passed, which takes a part of that */
 } pl_rehearsal;

@@ -59,8 +59,8 @@ static int64_t place(pl_item *items, int32_t n) {
 
 START_TEST(nothing_needs_nothing) {
   ck_assert_int_eq(place(NULL, 0), 0);
-  pl_item items[] = {item(0, 0, 5)};
-  ck_assert_int_eq(place(items, 1), 0);
+  pl_item items[] = {item(0, 0, 5), item(5 * PAGE, 3, 3)};
+  ck_assert_int_eq(place(items, 2), 0);
 }
 END_TEST
 
