@@ -21,7 +21,7 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status period_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
-static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t least_bytes,
+static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, planc_placing what,
                           int64_t *residencies, int64_t *workspaces, int64_t *out_arena_bytes);
 static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
                              planc_candidate_visitor visitor, void *user, planc_taken *out);
@@ -70,12 +70,14 @@ typedef struct places {
   int64_t arena_bytes, host_bytes;
 } places;
 
+static const pl_placing everything = {0};
+
 static planc_status place_device(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 int64_t least_bytes, places *out) {
+                                 const pl_placing *placing, places *out) {
   PLANC_TRY(pl_check_goes_on(evaluator->target.terms->watch));
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms, candidate->room,
-                                       least_bytes, &out->addresses));
+                                       placing, &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
   return NULL;
 }
@@ -92,17 +94,18 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
   int64_t reserved;
   places placed = {0};
   PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
-  planc_status status = place_device(evaluator, candidate, 0, &placed);
+  planc_status status = place_device(evaluator, candidate, &everything, &placed);
   *out_bytes = pl_add_saturate(placed.arena_bytes, reserved);
   pl_arena_free(&placed.arena);
   return status;
 }
 
-static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t least_bytes,
+static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, planc_placing what,
                           int64_t *residencies, int64_t *workspaces, int64_t *out_arena_bytes) {
   const planc_schedule *s = candidate->schedule;
+  const pl_placing placing = {what, residencies, workspaces};
   places placed = {0};
-  planc_status status = place_device(evaluator, candidate, least_bytes, &placed);
+  planc_status status = place_device(evaluator, candidate, &placing, &placed);
   for (int32_t r = 0; !status && r < planc_schedule_n_residencies(s); r++)
     residencies[r] = placed.addresses.residencies[r];
   for (int32_t c = 0; !status && c < planc_schedule_n_commands(s); c++) workspaces[c] = placed.addresses.workspaces[c];
@@ -145,7 +148,7 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
   int64_t reserved;
   places placed = {0};
   PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
-  planc_status status = place_device(evaluator, candidate, 0, &placed);
+  planc_status status = place_device(evaluator, candidate, &everything, &placed);
   pl_shortage shortage = {.needs = {PLANC_MEMORY_DEVICE, pl_add_saturate(placed.arena_bytes, reserved)},
                           .budget = terms->budgets[PLANC_MEMORY_DEVICE],
                           .beside = reserved};
@@ -213,7 +216,7 @@ static planc_status simulate(const planc_evaluator *evaluator, const planc_candi
   places placed = {0};
   *out = (planc_taken){0};
   PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
-  planc_status status = place_device(evaluator, candidate, 0, &placed);
+  planc_status status = place_device(evaluator, candidate, &everything, &placed);
   int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
   out->fits = !status && peak <= terms->budgets[PLANC_MEMORY_DEVICE];
   if (out->fits) status = simulate_placed(evaluator, candidate, &placed, visitor, user, out);

@@ -1,15 +1,16 @@
-/* Compaction (compact.h). Greedy placement gives every residency a place to be preferred, as if there were more room.
- * The commands are then stated again one after the other, over what lies where: what has no such place within the room,
- * or finds it taken, gets another one, and where there is none room is made by moves ahead of the command. What
- * persists goes back to where it began behind the last command.
+/* Compaction (compact.h). What is large gets places within the room, as if the rest took none but what is on the device
+ * all the time, and the rest gets places around it, as if there were more room. The commands are then stated again one
+ * after the other, over what lies where: what has no such place within the room, or finds it taken, gets another one,
+ * and where there is none room is made by moves ahead of the command. What is large keeps to its places: others make
+ * way for it. What persists goes back to where it began behind the last command.
  *
- * Where that finds no way, what is large gets places within the room, as if the rest took none, and keeps to them: what
- * is small makes way for it. */
+ * What is large may be less or more; at last nothing is, and all are placed as if there were more room. */
 #include "planner/choose/compact.h"
 
 #include <assert.h>
 
 #include "planner/base/copy_ns.h"
+#include "planner/choose/later_places.h"
 #include "planner/memory/blocks.h"
 #include "util/math.h"
 
@@ -22,14 +23,14 @@ typedef struct compacting {
   int64_t large; /* what has so many bytes has the place that is preferred, if others in it can be moved */
   pl_arena arena;
   int64_t *preferred, *preferred_workspaces; /* addresses by residency and by command of `from` */
+  pl_later_places later;                     /* that are preferred */
   pl_blocks blocks;                          /* owners are residencies of `from` */
   int64_t *bytes;                            /* by residency of `from`, rounded up; 0 of what is away */
   int64_t *address;                          /* where it lies now */
   int32_t *residency;                        /* of `to` that it is now */
   int32_t *first;                            /* of `to` that it was when it was opened */
-  int32_t *start, *end;                      /* commands */
-  int32_t *opened;                           /* by command: how many residencies lower ones have opened */
-  int32_t *in_order;                         /* all that are opened, in their order */
+  int32_t *end;                              /* command */
+  int64_t *home;                             /* at the end, of what persists: the address that it began at */
   int32_t *n_open;                           /* by buffer, on the device */
   int64_t now_ns,
       free_ns[PLANC_N_ROUTES]; /* what ops have taken, and when each link has made its copies, if none waits */
@@ -40,13 +41,14 @@ typedef struct compacting {
 static bool can_compact(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
                                    planc_candidate *candidate, bool *out_fits);
-static planc_status prepare(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate);
-static planc_status prefer_large(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 bool *out_found);
+static planc_status prepare(compacting *c);
+static planc_status find_preferred(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                   bool *out_found);
+static int64_t free_until(const void *user, int32_t owner, int64_t address);
 static planc_status state_again(compacting *c, const planc_evaluator *evaluator, planc_candidate *candidate,
                                 bool *out_fits);
 static planc_status compact(compacting *c, bool *out_fits);
-static void list_commands(compacting *c);
+static void find_ends(compacting *c);
 static int64_t workspace_of(const compacting *c, int32_t command);
 static planc_status open_boundary(compacting *c, bool *out_fits);
 static planc_status state_command(compacting *c, bool *out_fits);
@@ -56,18 +58,19 @@ planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_ca
   static const int32_t of_room[] = {256, 64, 16}; /* parts of it that are large */
   *out_fits = false;
   if (!can_compact(evaluator, candidate)) return NULL;
-  PLANC_TRY(try_compacting(evaluator, room, INT64_MAX, candidate, out_fits));
-  for (size_t k = 0; !*out_fits && k < sizeof of_room / sizeof *of_room; k++)
-    PLANC_TRY(try_compacting(evaluator, room, pl_max(room / of_room[k], PLANC_ALIGNMENT), candidate, out_fits));
-  return NULL;
+  for (size_t k = 0; !*out_fits && k < sizeof of_room / sizeof *of_room; k++) {
+    const int64_t large = pl_align_up(pl_max(room / of_room[k], 1), PLANC_ALIGNMENT);
+    PLANC_TRY(try_compacting(evaluator, room, large, candidate, out_fits));
+  }
+  return *out_fits ? NULL : try_compacting(evaluator, room, INT64_MAX, candidate, out_fits);
 }
 
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
                                    planc_candidate *candidate, bool *out_fits) {
   compacting c = {.from = candidate->schedule, .room = room / PLANC_ALIGNMENT * PLANC_ALIGNMENT, .large = large};
   bool found = true;
-  planc_status status = prepare(&c, evaluator, candidate);
-  if (!status && large < INT64_MAX) status = prefer_large(&c, evaluator, candidate, &found);
+  planc_status status = prepare(&c);
+  if (!status) status = find_preferred(&c, evaluator, candidate, &found);
   if (!status && found) status = state_again(&c, evaluator, candidate, out_fits);
   pl_arena_free(&c.arena);
   return planc_context(status, "compacting");
@@ -100,66 +103,58 @@ static bool can_compact(const planc_evaluator *evaluator, const planc_candidate 
   return true;
 }
 
-static planc_status prepare(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate) {
+static planc_status prepare(compacting *c) {
   const planc_schedule *s = c->from;
   int32_t n = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
-  planc_candidate in_any_room = *candidate;
-  int64_t top;
   PLANC_TRY(PL_NEW(&c->arena, &c->preferred, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->preferred_workspaces, n_commands));
-  in_any_room.room = 0;
-  PLANC_TRY(evaluator->place(evaluator, &in_any_room, 0, c->preferred, c->preferred_workspaces, &top));
   PLANC_TRY(pl_blocks_make(&c->arena, n, c->room, &c->blocks));
+  c->blocks.until = free_until;
+  c->blocks.user = c;
   PLANC_TRY(PL_NEW(&c->arena, &c->address, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->residency, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->first, n));
-  PLANC_TRY(PL_NEW(&c->arena, &c->start, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->n_open, planc_schedule_trace(s)->n_buffers));
   PLANC_TRY(PL_NEW(&c->arena, &c->copied_ns, planc_schedule_trace(s)->n_buffers));
   PLANC_TRY(PL_NEW(&c->arena, &c->end, n));
   PLANC_TRY(PL_NEW(&c->arena, &c->bytes, n));
-  PLANC_TRY(PL_NEW(&c->arena, &c->in_order, n));
-  PLANC_TRY(PL_NEW(&c->arena, &c->opened, (int64_t)n_commands + 1));
   for (int32_t r = 0; r < n; r++) {
     c->residency[r] = NONE;
-    c->end[r] = n_commands;
     if (!planc_schedule_is_away(s, r))
       c->bytes[r] =
           pl_align_up(planc_schedule_trace(s)->buffers[planc_schedule_residencies(s)[r].buffer].bytes, PLANC_ALIGNMENT);
   }
-  list_commands(c);
+  find_ends(c);
   return NULL;
 }
 
-/* False where there are no such places. */
-static planc_status prefer_large(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 bool *out_found) {
-  const planc_schedule *s = c->from;
-  planc_candidate in_room = *candidate;
-  int64_t *residencies, *workspaces, top;
-  PLANC_TRY(PL_NEW(&c->arena, &residencies, planc_schedule_n_residencies(s)));
-  PLANC_TRY(PL_NEW(&c->arena, &workspaces, planc_schedule_n_commands(s)));
-  in_room.room = c->room;
-  PLANC_TRY(evaluator->place(evaluator, &in_room, c->large, residencies, workspaces, &top));
-  *out_found = top <= c->room;
-  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++)
-    if (c->bytes[r] >= c->large) c->preferred[r] = residencies[r];
-  for (int32_t k = 0; k < planc_schedule_n_commands(s); k++)
-    if (workspace_of(c, k) >= c->large) c->preferred_workspaces[k] = workspaces[k];
-  return NULL;
-}
-
-static void list_commands(compacting *c) {
-  int32_t n = 0, n_commands = planc_schedule_n_commands(c->from);
+static void find_ends(compacting *c) {
+  const int32_t n_commands = planc_schedule_n_commands(c->from);
+  for (int32_t r = 0; r < planc_schedule_n_residencies(c->from); r++) c->end[r] = n_commands;
   for (int32_t k = 0; k < n_commands; k++) {
     const planc_command *command = &planc_schedule_commands(c->from)[k];
-    c->opened[k] = n;
     if (command->kind == PLANC_CMD_RELEASE) c->end[command->residency] = k;
-    if (command->kind != PLANC_CMD_ACQUIRE) continue;
-    c->start[command->residency] = k;
-    c->in_order[n++] = command->residency;
   }
-  c->opened[n_commands] = n;
+}
+
+/* False where there are no places within the room for what is large. */
+static planc_status find_preferred(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                   bool *out_found) {
+  planc_candidate placed = *candidate;
+  planc_placing what = {.large_bytes = c->large};
+  int64_t top;
+  *out_found = true;
+  if (c->large < INT64_MAX) {
+    placed.room = c->room;
+    PLANC_TRY(evaluator->place(evaluator, &placed, what, c->preferred, c->preferred_workspaces, &top));
+    *out_found = top <= c->room;
+    if (!*out_found) return NULL;
+    what.rest = true;
+  } else {
+    placed.room = what.large_bytes = 0;
+  }
+  PLANC_TRY(evaluator->place(evaluator, &placed, what, c->preferred, c->preferred_workspaces, &top));
+  return pl_later_places_make(c->from, c->preferred, c->preferred_workspaces, &c->arena, &c->later);
 }
 
 /* 0 of what is no exec. */
@@ -302,31 +297,27 @@ static planc_status find_place(compacting *c, int64_t preferred, int64_t bytes, 
   return *out_address == PL_NO_ADDRESS ? make_room(c, PL_NO_ADDRESS, bytes, out_address) : NULL;
 }
 
-/* How many bytes of what is opened later, while it lives, would be preferred where it lies. */
-static int64_t taken_from_later(const compacting *c, int64_t address, int64_t bytes, int32_t end) {
-  int64_t sum = 0;
-  for (int32_t k = c->opened[c->command]; k < c->opened[end]; k++) {
-    int32_t r = c->in_order[k];
-    int64_t other = c->preferred[r];
-    if (c->start[r] > c->command && other < address + bytes && address < other + c->bytes[r]) sum += c->bytes[r];
-  }
-  return sum;
+/* What lies there until then is in nobody's way. */
+static int64_t free_until(const void *user, int32_t owner, int64_t address) {
+  const compacting *c = user;
+  return pl_later_places_until(&c->later, c->command, address, c->bytes[owner], c->end[owner]);
 }
 
+/* Where it is preferred, or else where it may stay for longest until something later is preferred there. */
 static int64_t place_for(const compacting *c, int64_t preferred, int64_t bytes, int32_t end) {
-  enum { LOOKED_AT = 16 };
+  enum { LOOKED_AT = 64 };
   const pl_blocks *blocks = &c->blocks;
   if (pl_blocks_are_free(blocks, preferred, bytes)) return preferred;
-  int64_t best = PL_NO_ADDRESS, least = INT64_MAX, start = 0;
-  int32_t looked_at = 0;
-  for (int32_t k = 0; k <= blocks->n && looked_at < LOOKED_AT && least > 0; k++) {
+  int64_t best = PL_NO_ADDRESS, start = 0;
+  int32_t looked_at = 0, latest = 0;
+  for (int32_t k = 0; k <= blocks->n && looked_at < LOOKED_AT && latest < end; k++) {
     int64_t hole_end = k < blocks->n ? blocks->items[k].address : blocks->room;
     if (hole_end - start >= bytes) {
       int64_t sides[] = {start, hole_end - bytes};
-      for (int i = 0; i < (start < hole_end - bytes ? 2 : 1); i++) {
-        int64_t taken = taken_from_later(c, sides[i], bytes, end);
-        if (taken >= least) continue;
-        least = taken;
+      for (int i = 0; i < 2; i++) {
+        int32_t until = pl_later_places_until(&c->later, c->command, sides[i], bytes, end);
+        if (until <= latest) continue;
+        latest = until;
         best = sides[i];
       }
       looked_at++;
@@ -381,29 +372,27 @@ static void put(compacting *c, int32_t residency, int64_t address) {
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-static bool move_home(compacting *c, planc_status *out_status);
 static int32_t open_of(const compacting *c, int32_t boundary);
+static void find_homes(compacting *c);
+static planc_status move_home(compacting *c);
+static void hold_who_is_home(compacting *c);
 
-/* As long as a home is free somebody moves there; then one of those who stand in the way of others moves aside. */
+/* As long as a home is free somebody moves there; then who is in the way of the first that is not at home moves aside,
+ * but nobody who is. */
 static planc_status go_home(compacting *c, bool *out_fits) {
-  const planc_schedule *s = c->from;
-  planc_status status = NULL;
-  int32_t most = 2 * planc_schedule_n_boundary(s);
-  for (int32_t n = 0; n <= most; n++) {
-    int32_t away = NONE;
-    while (!status && move_home(c, &status)) continue;
-    PLANC_TRY(status);
-    for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s) && away == NONE; r++)
-      if (c->bytes[r] > 0 && c->address[open_of(c, r)] != planc_schedule_residencies(c->to)[c->first[r]].address)
-        away = open_of(c, r);
-    if (away == NONE) return NULL;
-    int64_t to = pl_blocks_tightest(&c->blocks, c->bytes[away]);
-    if (to == PL_NO_ADDRESS) break;
-    pl_blocks_take(&c->blocks, c->address[away]);
-    PLANC_TRY(move(c, away, to));
-    put(c, away, to);
+  PLANC_TRY(PL_NEW(&c->arena, &c->home, planc_schedule_n_residencies(c->from)));
+  c->blocks.until = NULL;
+  find_homes(c);
+  PLANC_TRY(move_home(c));
+  for (int32_t r = planc_schedule_n_away(c->from); r < planc_schedule_n_boundary(c->from) && *out_fits; r++) {
+    const int32_t open = open_of(c, r);
+    if (c->bytes[r] == 0 || c->address[open] == c->home[open]) continue;
+    hold_who_is_home(c);
+    *out_fits = pl_blocks_clear_at(&c->blocks, c->home[open], c->bytes[r]);
+    for (int32_t k = 0; *out_fits && k < c->blocks.n_moves; k++)
+      PLANC_TRY(move(c, c->blocks.moves[k].owner, c->blocks.moves[k].to));
+    PLANC_TRY(move_home(c));
   }
-  *out_fits = false;
   return NULL;
 }
 
@@ -412,17 +401,31 @@ static int32_t open_of(const compacting *c, int32_t boundary) {
   return planc_schedule_open(c->from, planc_schedule_residencies(c->from)[boundary].buffer);
 }
 
-/* Moves one buffer to its home, if one is free; it may not overlap where it lies. */
-static bool move_home(compacting *c, planc_status *out_status) {
-  for (int32_t r = planc_schedule_n_away(c->from); r < planc_schedule_n_boundary(c->from); r++) {
-    int32_t open = open_of(c, r);
-    int64_t home = planc_schedule_residencies(c->to)[c->first[r]].address;
-    if (c->bytes[r] == 0 || c->address[open] == home || !pl_blocks_are_free(&c->blocks, home, c->bytes[r])) continue;
-    pl_blocks_take(&c->blocks, c->address[open]);
-    *out_status = move(c, open, home);
-    if (*out_status) return false;
-    put(c, open, home);
-    return true;
+static void find_homes(compacting *c) {
+  for (int32_t r = planc_schedule_n_away(c->from); r < planc_schedule_n_boundary(c->from); r++)
+    c->home[open_of(c, r)] = planc_schedule_residencies(c->to)[c->first[r]].address;
+}
+
+/* All whose home is free, one after the other; none may overlap where it lies. */
+static planc_status move_home(compacting *c) {
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (int32_t r = planc_schedule_n_away(c->from); r < planc_schedule_n_boundary(c->from); r++) {
+      const int32_t open = open_of(c, r);
+      const int64_t home = c->home[open];
+      if (c->bytes[r] == 0 || c->address[open] == home || !pl_blocks_are_free(&c->blocks, home, c->bytes[r])) continue;
+      pl_blocks_take(&c->blocks, c->address[open]);
+      PLANC_TRY(move(c, open, home));
+      put(c, open, home);
+      moves = true;
+    }
   }
-  return false;
+  return NULL;
+}
+
+static void hold_who_is_home(compacting *c) {
+  for (int32_t k = 0; k < c->blocks.n; k++) {
+    pl_block *block = &c->blocks.items[k];
+    block->cost = block->address == c->home[block->owner] ? -1 : block->bytes;
+  }
 }

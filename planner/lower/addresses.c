@@ -24,6 +24,9 @@ typedef struct device_items {
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
 static planc_status tie_boundary(const planc_schedule *s, device_items *device);
+static bool is_large(const pl_item *item, const planc_placing *what, int32_t horizon);
+static planc_status place_rest(const planc_schedule *s, const planc_terms *terms, const pl_placing *placing,
+                               const device_items *device, pl_addresses *out);
 static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
                                     const device_items *device, pl_addresses *out);
 static planc_status place_blank(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
@@ -31,7 +34,7 @@ static planc_status place_blank(pl_arena *arena, const planc_schedule *s, const 
 static bool states_any(const planc_schedule *s);
 
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
-                                        int64_t room, int64_t least_bytes, pl_addresses *out) {
+                                        int64_t room, const pl_placing *placing, pl_addresses *out) {
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
   int64_t *of_residency, *of_command;
@@ -42,10 +45,12 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   PLANC_TRY(PL_NEW(arena, &ends, n_commands));
   planc_schedule_workspace_ends(s, ends);
   PLANC_TRY(collect_device_items(s, ends, &device));
-  for (int32_t i = 0; i < device.n; i++)
-    if (device.items[i].bytes < least_bytes) device.items[i].bytes = 0;
+  for (int32_t i = 0; i < device.n && !placing->what.rest; i++)
+    if (!is_large(&device.items[i], &placing->what, n_commands + 2)) device.items[i].bytes = 0;
   out->virtual_memory = *planc_schedule_virtual_memory(s);
-  if (out->virtual_memory.chunk_bytes > 0 || states_any(s))
+  if (placing->what.rest)
+    PLANC_TRY(planc_context(place_rest(s, terms, placing, &device, out), "device addresses"));
+  else if (out->virtual_memory.chunk_bytes > 0 || states_any(s))
     PLANC_TRY(place_as_stated(arena, s, terms, &device, out));
   else
     PLANC_TRY(planc_context(place_blank(arena, s, terms, room, &device, out), "device addresses"));
@@ -58,6 +63,26 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   out->what = device.what;
   out->n_on_device = device.n;
   return NULL;
+}
+
+/* What is there all the time takes its bytes from the others at every moment, however few they are. */
+static bool is_large(const pl_item *item, const planc_placing *what, int32_t horizon) {
+  return item->bytes >= what->large_bytes || pl_item_stays(item, horizon);
+}
+
+static planc_status place_rest(const planc_schedule *s, const planc_terms *terms, const pl_placing *placing,
+                               const device_items *device, pl_addresses *out) {
+  const int32_t n_commands = planc_schedule_n_commands(s);
+  pl_overlap none;
+  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++) {
+    pl_item *item = &device->items[r];
+    if (is_large(item, &placing->what, n_commands + 2)) item->address = placing->residencies[r];
+  }
+  for (int32_t c = 0; c < n_commands; c++) {
+    pl_item *item = device->of_command[c] >= 0 ? &device->items[device->of_command[c]] : NULL;
+    if (item && is_large(item, &placing->what, n_commands + 2)) item->address = placing->workspaces[c];
+  }
+  return pl_placement_cache_place(terms->placement_cache, device->items, device->n, &out->arena_bytes, &none);
 }
 
 static bool states_any(const planc_schedule *s) {

@@ -1,6 +1,6 @@
 /* Making room among blocks (blocks.h). Every place that begins or ends beside a block is a window that could be
- * cleared; those with the fewest bytes in them are tried first. What is in a window goes to the tightest hole outside
- * it, the largest first; where there is none, room for it is made in turn, a few times deep. Where that finds no way,
+ * cleared; those with the fewest bytes in them are tried first. What is in a window goes to a hole outside it, the
+ * largest first; where there is none, room for it is made in turn, a few times deep. Where that finds no way,
  * a hole wanders from block to block and takes up the holes between them. */
 #include "planner/memory/blocks.h"
 
@@ -104,34 +104,48 @@ typedef struct free_range {
   int64_t address, bytes;
 } free_range;
 
-static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth);
+/* A place in a hole. */
+typedef struct hole_place {
+  int64_t address, hole_bytes, until;
+} hole_place;
 
-int64_t pl_blocks_tightest(const pl_blocks *blocks, int64_t bytes) {
-  clearing c = {.blocks = (pl_blocks *)blocks};
-  return tightest(&c, bytes, 0);
-}
+static void cut(const clearing *c, const pl_block *block, free_range of, int32_t first, int32_t depth,
+                hole_place *best);
+static void compare(const pl_blocks *blocks, const pl_block *block, free_range of, hole_place *best);
 
-/* The tightest part of a hole that no window from `first` to the one before `depth` has anything of. */
-static void cut(const clearing *c, free_range of, int64_t bytes, int32_t first, int32_t depth, free_range *best) {
-  for (int32_t d = first; d < depth; d++) {
-    int64_t end = of.address + of.bytes;
-    if (c->starts[d] >= end || c->ends[d] <= of.address) continue;
-    cut(c, (free_range){of.address, c->starts[d] - of.address}, bytes, d + 1, depth, best);
-    of = (free_range){c->ends[d], end - c->ends[d]};
-  }
-  if (of.bytes >= bytes && of.bytes < best->bytes) *best = of;
-}
-
-static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth) {
+/* Where a block may go that leaves its place, PL_NO_ADDRESS = nowhere: no window of a level above `depth` has anything
+ * of it. */
+static int64_t place_of(const clearing *c, const pl_block *block, int32_t depth) {
   const pl_blocks *blocks = c->blocks;
-  free_range best = {PL_NO_ADDRESS, INT64_MAX};
+  hole_place best = {PL_NO_ADDRESS, 0, -1};
   int64_t start = 0;
   for (int32_t k = 0; k <= blocks->n; k++) {
     int64_t end = k < blocks->n ? blocks->items[k].address : blocks->room;
-    if (end - start >= bytes) cut(c, (free_range){start, end - start}, bytes, 0, depth, &best);
+    if (end - start >= block->bytes) cut(c, block, (free_range){start, end - start}, 0, depth, &best);
     if (k < blocks->n) start = end + blocks->items[k].bytes;
   }
   return best.address;
+}
+
+/* Compares the parts of a hole that no window from `first` to the one before `depth` has anything of. */
+static void cut(const clearing *c, const pl_block *block, free_range of, int32_t first, int32_t depth,
+                hole_place *best) {
+  for (int32_t d = first; d < depth; d++) {
+    int64_t end = of.address + of.bytes;
+    if (c->starts[d] >= end || c->ends[d] <= of.address) continue;
+    cut(c, block, (free_range){of.address, c->starts[d] - of.address}, d + 1, depth, best);
+    of = (free_range){c->ends[d], end - c->ends[d]};
+  }
+  if (of.bytes >= block->bytes) compare(c->blocks, block, of, best);
+}
+
+static void compare(const pl_blocks *blocks, const pl_block *block, free_range of, hole_place *best) {
+  const int64_t sides[] = {of.address, of.address + of.bytes - block->bytes};
+  for (int k = 0; k < 2; k++) {
+    int64_t until = blocks->until ? blocks->until(blocks->user, block->owner, sides[k]) : 0;
+    bool is_tighter = until == best->until && of.bytes < best->hole_bytes;
+    if (until > best->until || is_tighter) *best = (hole_place){sides[k], of.bytes, until};
+  }
 }
 
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
@@ -250,7 +264,7 @@ static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck) {
   int64_t most = (int64_t)blocks->most * DEPTH;
   for (pl_block *next; (next = next_in_the_way(c, depth));) {
     pl_block moved = *next;
-    int64_t to = tightest(c, moved.bytes, depth + 1);
+    int64_t to = place_of(c, &moved, depth + 1);
     next->cost = -1; /* as long as room is made for it */
     if (to < 0 && depth + 1 < DEPTH) to = clear(c, moved.bytes, depth + 1);
     if (to < 0 || blocks->n_moves == most) {

@@ -20,6 +20,9 @@ typedef struct pl_block_move {
   int64_t to;
 } pl_block_move;
 
+/* For how long a block may lie at an address until it is in the way there, as the caller counts. */
+typedef int64_t (*pl_block_until)(const void *user, int32_t owner, int64_t address);
+
 typedef struct pl_blocks {
   int64_t room; /* no block ends above it */
   int32_t n, most;
@@ -30,6 +33,9 @@ typedef struct pl_blocks {
   int64_t *cost_before; /* by block: of all below it */
   int32_t *fixed_before;
   struct pl_window *windows;
+  pl_block_until until; /* the caller's, NULL at first: what moves goes where that is longest, and of holes that are
+                           alike into the tightest */
+  const void *user;
 } pl_blocks;
 
 enum { PL_NO_ADDRESS = -1 };
@@ -42,8 +48,6 @@ void pl_blocks_put(pl_blocks *blocks, pl_block block);
 void pl_blocks_take(pl_blocks *blocks, int64_t address);
 
 bool pl_blocks_are_free(const pl_blocks *blocks, int64_t address, int64_t bytes);
-/* The address of the smallest hole of at least `bytes`, the lowest of several; PL_NO_ADDRESS: there is none. */
-int64_t pl_blocks_tightest(const pl_blocks *blocks, int64_t bytes);
 /* Moves blocks so that `bytes` are free from the address that it gives, and says in `moves` which, in their order;
  * PL_NO_ADDRESS: it has found no way, and all is as it was. */
 int64_t pl_blocks_clear(pl_blocks *blocks, int64_t bytes);

@@ -18,11 +18,11 @@ static planc_status no_hold(const planc_evaluator *evaluator, const planc_candid
   (void)candidate;
   return broken_down();
 }
-static planc_status no_place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t least_bytes,
+static planc_status no_place(const planc_evaluator *evaluator, const planc_candidate *candidate, planc_placing what,
                              int64_t *residencies, int64_t *workspaces, int64_t *out_arena_bytes) {
   (void)evaluator;
   (void)candidate;
-  (void)least_bytes;
+  (void)what;
   (void)residencies;
   (void)workspaces;
   (void)out_arena_bytes;

@@ -7,6 +7,7 @@
 #include "planner/memory/blocks.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
+#include "util/math.h"
 
 enum { MOST = 24, ROOM = 120, FREE = -1 };
 static const int64_t UNIT = PLANC_ALIGNMENT;
@@ -85,7 +86,6 @@ START_TEST(room_is_made_by_moves_that_can_be_made) {
     layout of;
     fill(&state, &blocks, &of);
     int64_t bytes = (rand_below(&state, 70) + 1) * UNIT;
-    ck_assert_int_eq(pl_blocks_tightest(&blocks, bytes), tightest_of_all(&of, bytes));
     int64_t address = pl_blocks_clear(&blocks, bytes);
     if (address == PL_NO_ADDRESS) {
       ck_assert_int_eq(tightest_of_all(&of, bytes), PL_NO_ADDRESS);
@@ -149,6 +149,36 @@ START_TEST(the_cheapest_moves) {
 }
 END_TEST
 
+/* By the number of an address, whoever lies there: at the lower side of any hole there is least to be had. */
+static int64_t as_high_as_can_be(const void *user, int32_t owner, int64_t address) {
+  (void)owner;
+  return pl_min(address, *(const int64_t *)user);
+}
+
+/* What is in the way goes where it may stay longest, into whichever side of whichever hole that is; and of holes that
+ * are alike in that into the tightest. */
+START_TEST(where_it_may_stay) {
+  const pl_block blocks[] = {{0, 2 * UNIT, 0, -1},
+                             {5 * UNIT, 1 * UNIT, 1, 1 * UNIT},
+                             {9 * UNIT, 1 * UNIT, 2, -1},
+                             {14 * UNIT, 1 * UNIT, 3, -1},
+                             {17 * UNIT, 1 * UNIT, 4, -1}};
+  const int64_t most[] = {100 * UNIT, 12 * UNIT}, expected[] = {19 * UNIT, 15 * UNIT};
+  for (int k = 0; k < 2; k++) {
+    pl_blocks all;
+    ok(pl_blocks_make(&arena, 5, 20 * UNIT, &all));
+    for (int b = 0; b < 5; b++) pl_blocks_put(&all, blocks[b]);
+    all.until = as_high_as_can_be;
+    all.user = &most[k];
+    ck_assert(pl_blocks_clear_at(&all, 3 * UNIT, 5 * UNIT));
+    ck_assert_int_eq(all.n_moves, 1);
+    ck_assert_int_eq(all.moves[0].owner, 1);
+    ck_assert_int_eq(all.moves[0].to, expected[k]);
+    pl_arena_free(&arena);
+  }
+}
+END_TEST
+
 /* A place for what is in the way is made in turn. */
 START_TEST(room_is_made_for_what_moves) {
   pl_blocks all;
@@ -190,6 +220,7 @@ int main(void) {
   tcase_add_test(tests, room_is_made_by_moves_that_can_be_made);
   tcase_add_test(tests, room_is_made_at_an_address);
   tcase_add_test(tests, the_cheapest_moves);
+  tcase_add_test(tests, where_it_may_stay);
   tcase_add_test(tests, room_is_made_for_what_moves);
   tcase_add_test(tests, a_hole_wanders);
   suite_add_tcase(suite, tests);

@@ -56,7 +56,6 @@ static void in_rooms(uint64_t seed, randcase *c, tally *t) {
       continue;
     }
     assert_within(c, room);
-    if (k == ROOMS) ck_assert_int_eq(moves_of(c->candidate.schedule), moves);
     t->moved += moves_of(c->candidate.schedule) > moves;
   }
 }
@@ -122,7 +121,7 @@ START_TEST(random_schedules_in_less_room) {
     randcase_free(&c);
     planc_graph_free(graph);
   }
-  ck_assert_int_gt(t.moved, n / 2); /* half as many where what is large keeps no places */
+  ck_assert_int_gt(t.moved, n / 2);
   ck_assert_int_gt(t.impossible, n / 30);
   ck_assert_int_gt(t.beside, n / 60);
 }

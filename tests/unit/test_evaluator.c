@@ -120,7 +120,7 @@ static void check_places(const planc_evaluator *evaluator, const planc_candidate
   int32_t n = planc_schedule_n_residencies(s), c = 0;
   ck_assert_int_le(n, 1 << 12);
   ck_assert_int_le(planc_schedule_n_commands(s), 1 << 12);
-  ok(evaluator->place(evaluator, candidate, 0, residencies, workspaces, &arena_bytes));
+  ok(evaluator->place(evaluator, candidate, (planc_placing){0}, residencies, workspaces, &arena_bytes));
   ck_assert_int_eq(arena_bytes, planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->arena_bytes);
   for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++)
     if (r >= planc_schedule_n_away(s)) ck_assert_int_eq(residencies[r], plan->boundary[r].address);

@@ -33,7 +33,7 @@ static planc_status place_job(pl_arena *arena, const planc_evaluator *evaluator,
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   PLANC_TRY(PL_NEW(arena, &residencies, n_residencies));
   PLANC_TRY(PL_NEW(arena, &workspaces, n_commands));
-  PLANC_TRY(evaluator->place(evaluator, job, 0, residencies, workspaces, out_bytes));
+  PLANC_TRY(evaluator->place(evaluator, job, (planc_placing){0}, residencies, workspaces, out_bytes));
   for (int32_t r = 0; r < n_residencies; r++) residencies[r] += base;
   for (int32_t c = 0; c < n_commands; c++) workspaces[c] += base;
   *out_residencies = residencies;

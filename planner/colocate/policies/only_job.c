@@ -45,7 +45,7 @@ static planc_status repeat(only_job *o, planc_candidate *out) {
   pl_turn *turns;
   PLANC_TRY(PL_NEW(&o->arena, &of_residencies, planc_schedule_n_residencies(own->schedule)));
   PLANC_TRY(PL_NEW(&o->arena, &of_workspaces, n_commands));
-  PLANC_TRY(alone.place(&alone, own, 0, of_residencies, of_workspaces, &arena_bytes));
+  PLANC_TRY(alone.place(&alone, own, (planc_placing){0}, of_residencies, of_workspaces, &arena_bytes));
   PLANC_TRY(pl_merge_repeat(&o->arena, 1, &o->iterations, &of_residencies, &residencies));
   PLANC_TRY(pl_merge_repeat(&o->arena, 1, &o->iterations, &of_workspaces, &workspaces));
   PLANC_TRY(PL_NEW(&o->arena, &turns, o->iterations));
