@@ -25,8 +25,8 @@ static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, 
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
 static planc_status tie_boundary(const planc_schedule *s, device_items *device);
 static bool is_large(const pl_item *item, const planc_placing *what, int32_t horizon);
-static planc_status place_rest(const planc_schedule *s, const planc_terms *terms, const pl_placing *placing,
-                               const device_items *device, pl_addresses *out);
+static planc_status place_rest(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
+                               const pl_placing *placing, const device_items *device, pl_addresses *out);
 static planc_status place_as_stated(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
                                     const device_items *device, pl_addresses *out);
 static planc_status place_blank(pl_arena *arena, const planc_schedule *s, const planc_terms *terms, int64_t room,
@@ -49,7 +49,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
     if (!is_large(&device.items[i], &placing->what, n_commands + 2)) device.items[i].bytes = 0;
   out->virtual_memory = *planc_schedule_virtual_memory(s);
   if (placing->what.rest)
-    PLANC_TRY(planc_context(place_rest(s, terms, placing, &device, out), "device addresses"));
+    PLANC_TRY(planc_context(place_rest(arena, s, terms, placing, &device, out), "device addresses"));
   else if (out->virtual_memory.chunk_bytes > 0 || states_any(s))
     PLANC_TRY(place_as_stated(arena, s, terms, &device, out));
   else
@@ -70,8 +70,8 @@ static bool is_large(const pl_item *item, const planc_placing *what, int32_t hor
   return item->bytes >= what->large_bytes || pl_item_stays(item, horizon);
 }
 
-static planc_status place_rest(const planc_schedule *s, const planc_terms *terms, const pl_placing *placing,
-                               const device_items *device, pl_addresses *out) {
+static planc_status place_rest(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,
+                               const pl_placing *placing, const device_items *device, pl_addresses *out) {
   const int32_t n_commands = planc_schedule_n_commands(s);
   pl_overlap none;
   for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++) {
@@ -82,6 +82,7 @@ static planc_status place_rest(const planc_schedule *s, const planc_terms *terms
     pl_item *item = device->of_command[c] >= 0 ? &device->items[device->of_command[c]] : NULL;
     if (item && is_large(item, &placing->what, n_commands + 2)) item->address = placing->workspaces[c];
   }
+  PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
   return pl_placement_cache_place(terms->placement_cache, device->items, device->n, &out->arena_bytes, &none);
 }
 

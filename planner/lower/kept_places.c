@@ -12,6 +12,7 @@ typedef struct keeper {
 } keeper;
 
 static void keep_for_fed(keeper *k);
+static void keep_delivered(keeper *k);
 static planc_status keep_for_copies(keeper *k, pl_arena *arena);
 
 planc_status pl_keep_places(pl_arena *arena, const planc_schedule *s, pl_item *items, int32_t n) {
@@ -19,6 +20,7 @@ planc_status pl_keep_places(pl_arena *arena, const planc_schedule *s, pl_item *i
   PLANC_TRY(pl_items_live(arena, items, n, k.horizon, &k.live));
   for (int32_t p = 0; p < k.horizon; p++) k.most = pl_max(k.most, k.live[p]);
   keep_for_fed(&k);
+  keep_delivered(&k);
   return keep_for_copies(&k, arena);
 }
 
@@ -82,6 +84,24 @@ static void keep_from(keeper *k, int32_t residency, int32_t from) {
     item->spans[0].end = k->horizon;
   else
     item->spans[1] = (pl_lifetime){from, k->horizon};
+}
+
+/* --- What the user gets ------------------------------------------------------------------------------------------- */
+
+/* What is small keeps its place to the end: where larger copies are ahead of its own on the link, whoever came to its
+ * place next would wait for all of them. */
+static void keep_delivered(keeper *k) {
+  enum { SMALL = 4096 }; /* part of the most that lives */
+  for (int32_t c = 0; c < planc_schedule_n_commands(k->s); c++) {
+    const planc_command *command = &planc_schedule_commands(k->s)[c];
+    if (command->kind != PLANC_CMD_COPY || command->residency != PLANC_USER) continue;
+    pl_item *item = &k->items[command->source];
+    const int64_t bytes = pl_align_up(item->bytes, PLANC_ALIGNMENT);
+    int32_t end = item->spans[0].end;
+    bool may_stay = bytes <= k->most / SMALL && item->address == PLANC_BLANK && pl_lifetime_is_empty(item->spans[1]);
+    for (; may_stay && end < k->horizon && k->live[end] <= k->most - bytes; end++) k->live[end] += bytes;
+    item->spans[0].end = end;
+  }
 }
 
 /* --- What is copied out at the end -------------------------------------------------------------------------------- */
