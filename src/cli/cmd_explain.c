@@ -39,9 +39,10 @@ typedef struct price {
   X("wait_load_ns", "waits for copies from storage") \
   X("wait_launch_ns", "waits for launches")          \
   X("recompute_ns", "ops that run again")            \
+  X("moves_ns", "moves on the device")               \
   X("slowdown_ns", "slowed by copies beside ops")    \
   X("slower_ns", "slower algorithms, smaller rounds")
-enum { LOSS_RECOMPUTE = PLANC_N_STALLS, LOSS_SLOWDOWN, LOSS_SLOWER, N_LOSSES };
+enum { LOSS_RECOMPUTE = PLANC_N_STALLS, LOSS_MOVES, LOSS_SLOWDOWN, LOSS_SLOWER, N_LOSSES };
 
 static const struct {
   const char *key, *text;
@@ -104,6 +105,16 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 
 /* --- Where time goes ---------------------------------------------------------------------------------------------- */
 
+/* What copies inside of the device take of a period. */
+static int64_t moves_ns(const planc_plan *plan) {
+  int64_t sum = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_copy) sum = pl_add_saturate(sum, instr->time_ns);
+  }
+  return sum;
+}
+
 /* What the plan says of its time may not be so: it may have been changed. */
 static planc_status simulate(explained *e) {
   const planc_simulation *s = &e->simulation;
@@ -123,7 +134,8 @@ static planc_status simulate(explained *e) {
   e->losses_ns[LOSS_RECOMPUTE] = s->recompute_ns;
   e->losses_ns[LOSS_SLOWDOWN] = s->slowdown_ns;
   int64_t ideal_ns = planc_plan_predicted_total(e->plan).ideal_ns;
-  e->losses_ns[LOSS_SLOWER] = pl_max(0, s->compute_ns - s->recompute_ns - ideal_ns);
+  e->losses_ns[LOSS_MOVES] = moves_ns(e->plan);
+  e->losses_ns[LOSS_SLOWER] = pl_max(0, s->compute_ns - s->recompute_ns - e->losses_ns[LOSS_MOVES] - ideal_ns);
   for (int32_t k = 0; k < e->plan->n_streams; k++) n_compute += e->plan->streams[k].kind == PLANC_STREAM_KIND_compute;
   e->has_losses = n_compute == 1;
   return NULL;

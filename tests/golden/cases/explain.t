@@ -24,7 +24,7 @@ Why a plan takes what it does. The figures of inputs/tiny.yaml can be worked out
         1.00 KiB  w, 0.026 ms from first to step
                   kept: copies would take 0.020 ms; it leaves 999.00 KiB free at op last.grad
   $ planc explain tiny.plan --top 1 --json
-  {"planc":"explain/1","plan":"tiny","policy":"none","period_ns":45000,"ideal_ns":21518,"bound_ns":35000,"beyond_ideal":{"wait_in_ns":10408,"wait_out_ns":10001,"wait_store_ns":0,"wait_load_ns":0,"wait_launch_ns":3073,"recompute_ns":0,"slowdown_ns":0,"slower_ns":0},"less":{"budget_bytes":786432,"fits":true,"bound_ns":35000,"least_budget":16384,"binds":"last.grad"},"more":{"budget_bytes":1310720,"fits":true,"bound_ns":35000,"least_budget":16384,"binds":"last.grad"},"peak":{"live_bytes":25600,"op":"last.grad","live":[{"storage":"b","bytes":8192},{"storage":"b.grad","bytes":8192},{"storage":"a","bytes":4096},{"storage":"x","bytes":4096},{"storage":"w","bytes":1024}]},"kept":{"gaps":3,"bytes":9216},"copied":{"gaps":0,"bytes":0},"again":{"gaps":0,"bytes":0},"gaps":[{"storage":"x","job":0,"iteration":0,"round":0,"bytes":4096,"from":"first","to":"first.grad","way":"kept","between_ns":22755,"away_ns":0,"copies_ns":10408,"again_ns":null,"waited_ns":0,"free_bytes":1022976,"free_op":"last.grad"}]}
+  {"planc":"explain/1","plan":"tiny","policy":"none","period_ns":45000,"ideal_ns":21518,"bound_ns":35000,"beyond_ideal":{"wait_in_ns":10408,"wait_out_ns":10001,"wait_store_ns":0,"wait_load_ns":0,"wait_launch_ns":3073,"recompute_ns":0,"moves_ns":0,"slowdown_ns":0,"slower_ns":0},"less":{"budget_bytes":786432,"fits":true,"bound_ns":35000,"least_budget":16384,"binds":"last.grad"},"more":{"budget_bytes":1310720,"fits":true,"bound_ns":35000,"least_budget":16384,"binds":"last.grad"},"peak":{"live_bytes":25600,"op":"last.grad","live":[{"storage":"b","bytes":8192},{"storage":"b.grad","bytes":8192},{"storage":"a","bytes":4096},{"storage":"x","bytes":4096},{"storage":"w","bytes":1024}]},"kept":{"gaps":3,"bytes":9216},"copied":{"gaps":0,"bytes":0},"again":{"gaps":0,"bytes":0},"gaps":[{"storage":"x","job":0,"iteration":0,"round":0,"bytes":4096,"from":"first","to":"first.grad","way":"kept","between_ns":22755,"away_ns":0,"copies_ns":10408,"again_ns":null,"waited_ns":0,"free_bytes":1022976,"free_op":"last.grad"}]}
 
 What left the device would have found no room.
 
@@ -136,3 +136,12 @@ A plan is checked first.
   $ planc explain broken.plan
   ! planc: broken.plan:1:1: the header counts 335 rows, the file has 334 lines
   [3]
+
+Moves on the device are told for themselves: so long as all of them take together.
+
+  $ planc plan graphs/lenet-digits.yaml --policy priced --effort 0 --budget 642K --reserved 0 -o moved.plan 2>/dev/null | grep -o '[0-9]* moves of [0-9.]* KiB'
+  3 moves of 54.00 KiB
+  $ grep -o '"i":"copy".*"t":[0-9]*' moved.plan | sed 's/.*"t"://' | awk '{ sum += $1 } END { print NR, sum }'
+  3 9762
+  $ planc explain moved.plan --json | grep -o '"moves_ns":[0-9]*'
+  "moves_ns":9762
