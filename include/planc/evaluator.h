@@ -31,13 +31,6 @@ typedef struct planc_taken {
   bool fits; /* on the device; where not, nothing but its peak is known, and all else is 0 */
 } planc_taken;
 
-/* What is placed of the data of a candidate: what is large, as if the rest took no room; or the rest, around what is
- * large. With all of it 0 everything is placed. */
-typedef struct planc_placing {
-  int64_t large_bytes; /* what is large has so many at least, or is on the device all the time */
-  bool rest;           /* residencies[] and workspaces[] have the addresses of what is large, and stay so */
-} planc_placing;
-
 /* Judges candidates for the policy that makes them and chooses among them. Bytes of the device are those of one GPU,
  * with what is reserved on it; bytes of the host and of storage are those of all GPUs together, as their budgets are.
  * Times are nanoseconds. A candidate must have its whole schedule, and stays the caller's. Calls may run at the same

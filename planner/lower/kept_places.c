@@ -17,7 +17,10 @@ static planc_status keep_for_copies(keeper *k, pl_arena *arena);
 
 planc_status pl_keep_places(pl_arena *arena, const planc_schedule *s, pl_item *items, int32_t n) {
   keeper k = {.s = s, .items = items, .horizon = planc_schedule_n_commands(s) + 2};
-  PLANC_TRY(pl_items_live(arena, items, n, k.horizon, &k.live));
+  pl_item *aligned;
+  PLANC_TRY(pl_arena_copy(arena, items, n, sizeof *aligned, (void *)&aligned));
+  for (int32_t i = 0; i < n; i++) aligned[i].bytes = pl_align_up(aligned[i].bytes, PLANC_ALIGNMENT);
+  PLANC_TRY(pl_items_live(arena, aligned, n, k.horizon, &k.live));
   for (int32_t p = 0; p < k.horizon; p++) k.most = pl_max(k.most, k.live[p]);
   keep_for_fed(&k);
   keep_delivered(&k);

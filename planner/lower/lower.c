@@ -68,7 +68,8 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   if (placed) {
     l->addresses = *placed;
   } else {
-    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms, l->room, &(pl_placing){0}, &l->addresses));
+    PLANC_TRY(
+        pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms, l->room, &(pl_placing){0}, &l->addresses));
   }
   PLANC_TRY(
       pl_slots_make(&l->arena, l->schedule, l->target->terms, l->target->profile, l->room > 0, &l->addresses.away));

@@ -98,56 +98,6 @@ static int32_t first_ending_above(const pl_blocks *blocks, int64_t address) {
   return low;
 }
 
-/* --- Holes -------------------------------------------------------------------------------------------------------- */
-
-typedef struct free_range {
-  int64_t address, bytes;
-} free_range;
-
-/* A place in a hole. */
-typedef struct hole_place {
-  int64_t address, hole_bytes, until;
-} hole_place;
-
-static void cut(const clearing *c, const pl_block *block, free_range of, int32_t first, int32_t depth,
-                hole_place *best);
-static void compare(const pl_blocks *blocks, const pl_block *block, free_range of, hole_place *best);
-
-/* Where a block may go that leaves its place, PL_NO_ADDRESS = nowhere: no window of a level above `depth` has anything
- * of it. */
-static int64_t place_of(const clearing *c, const pl_block *block, int32_t depth) {
-  const pl_blocks *blocks = c->blocks;
-  hole_place best = {PL_NO_ADDRESS, 0, -1};
-  int64_t start = 0;
-  for (int32_t k = 0; k <= blocks->n; k++) {
-    int64_t end = k < blocks->n ? blocks->items[k].address : blocks->room;
-    if (end - start >= block->bytes) cut(c, block, (free_range){start, end - start}, 0, depth, &best);
-    if (k < blocks->n) start = end + blocks->items[k].bytes;
-  }
-  return best.address;
-}
-
-/* Compares the parts of a hole that no window from `first` to the one before `depth` has anything of. */
-static void cut(const clearing *c, const pl_block *block, free_range of, int32_t first, int32_t depth,
-                hole_place *best) {
-  for (int32_t d = first; d < depth; d++) {
-    int64_t end = of.address + of.bytes;
-    if (c->starts[d] >= end || c->ends[d] <= of.address) continue;
-    cut(c, block, (free_range){of.address, c->starts[d] - of.address}, d + 1, depth, best);
-    of = (free_range){c->ends[d], end - c->ends[d]};
-  }
-  if (of.bytes >= block->bytes) compare(c->blocks, block, of, best);
-}
-
-static void compare(const pl_blocks *blocks, const pl_block *block, free_range of, hole_place *best) {
-  const int64_t sides[] = {of.address, of.address + of.bytes - block->bytes};
-  for (int k = 0; k < 2; k++) {
-    int64_t until = blocks->until ? blocks->until(blocks->user, block->owner, sides[k]) : 0;
-    bool is_tighter = until == best->until && of.bytes < best->hole_bytes;
-    if (until > best->until || is_tighter) *best = (hole_place){sides[k], of.bytes, until};
-  }
-}
-
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
 
 static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth);
@@ -240,24 +190,15 @@ static void sum_up(pl_blocks *blocks) {
   }
 }
 
-/* The largest block that is in the way; NULL: none is. */
-static pl_block *next_in_the_way(const clearing *c, int32_t depth) {
-  const pl_blocks *blocks = c->blocks;
-  pl_block *largest = NULL;
-  for (int32_t k = first_ending_above(blocks, c->starts[depth]); k < blocks->n; k++) {
-    pl_block *block = &blocks->items[k];
-    if (block->address >= c->ends[depth]) break;
-    if (!largest || block->bytes > largest->bytes) largest = block;
-  }
-  return largest;
-}
-
 /* Where a block has no place to go, a window that it is in as well would fail like this one. */
 static bool has_any_of(pl_window window, int64_t bytes, const pl_block *blocks, int32_t n) {
   for (int32_t k = 0; k < n; k++)
     if (blocks[k].address < window.address + bytes && blocks[k].address + blocks[k].bytes > window.address) return true;
   return false;
 }
+
+static pl_block *next_in_the_way(const clearing *c, int32_t depth);
+static int64_t place_of(const clearing *c, const pl_block *block, int32_t depth);
 
 static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck) {
   pl_blocks *blocks = c->blocks;
@@ -277,6 +218,68 @@ static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck) {
     pl_blocks_put(blocks, moved);
   }
   return true;
+}
+
+/* The largest block that is in the way; NULL: none is. */
+static pl_block *next_in_the_way(const clearing *c, int32_t depth) {
+  const pl_blocks *blocks = c->blocks;
+  pl_block *largest = NULL;
+  for (int32_t k = first_ending_above(blocks, c->starts[depth]); k < blocks->n; k++) {
+    pl_block *block = &blocks->items[k];
+    if (block->address >= c->ends[depth]) break;
+    if (!largest || block->bytes > largest->bytes) largest = block;
+  }
+  return largest;
+}
+
+/* --- Holes -------------------------------------------------------------------------------------------------------- */
+
+typedef struct free_range {
+  int64_t address, bytes;
+} free_range;
+
+/* A place in a hole. */
+typedef struct hole_place {
+  int64_t address, hole_bytes, until;
+} hole_place;
+
+static void cut(const clearing *c, const pl_block *block, free_range of, int32_t first, int32_t depth,
+                hole_place *best);
+static void compare(const pl_blocks *blocks, const pl_block *block, free_range of, hole_place *best);
+
+/* Where a block may go that leaves its place, PL_NO_ADDRESS = nowhere: no window of a level above `depth` has anything
+ * of it. */
+static int64_t place_of(const clearing *c, const pl_block *block, int32_t depth) {
+  const pl_blocks *blocks = c->blocks;
+  hole_place best = {PL_NO_ADDRESS, 0, -1};
+  int64_t start = 0;
+  for (int32_t k = 0; k <= blocks->n; k++) {
+    int64_t end = k < blocks->n ? blocks->items[k].address : blocks->room;
+    if (end - start >= block->bytes) cut(c, block, (free_range){start, end - start}, 0, depth, &best);
+    if (k < blocks->n) start = end + blocks->items[k].bytes;
+  }
+  return best.address;
+}
+
+/* Compares the parts of a hole that no window from `first` to the one before `depth` has anything of. */
+static void cut(const clearing *c, const pl_block *block, free_range of, int32_t first, int32_t depth,
+                hole_place *best) {
+  for (int32_t d = first; d < depth; d++) {
+    int64_t end = of.address + of.bytes;
+    if (c->starts[d] >= end || c->ends[d] <= of.address) continue;
+    cut(c, block, (free_range){of.address, c->starts[d] - of.address}, d + 1, depth, best);
+    of = (free_range){c->ends[d], end - c->ends[d]};
+  }
+  if (of.bytes >= block->bytes) compare(c->blocks, block, of, best);
+}
+
+static void compare(const pl_blocks *blocks, const pl_block *block, free_range of, hole_place *best) {
+  const int64_t sides[] = {of.address, of.address + of.bytes - block->bytes};
+  for (int k = 0; k < 2; k++) {
+    int64_t until = blocks->until ? blocks->until(blocks->user, block->owner, sides[k]) : 0;
+    bool is_tighter = until == best->until && of.bytes < best->hole_bytes;
+    if (until > best->until || is_tighter) *best = (hole_place){sides[k], of.bytes, until};
+  }
 }
 
 /* --- Sliding ------------------------------------------------------------------------------------------------------ */

@@ -212,7 +212,8 @@ static planc_status address(int64_t y_address, int64_t z_address, int64_t room, 
   pl_addresses addresses;
   ok(planc_costs_make(profile, graph, 1, one, &costs));
   planc_schedule *s = schedule_with(costs, y_address, z_address);
-  planc_status status = pl_assign_device_addresses(&arena, s, &(planc_terms){.first_will_do = false}, 0, &(pl_placing){0}, &addresses);
+  planc_status status =
+      pl_assign_device_addresses(&arena, s, &(planc_terms){.first_will_do = false}, 0, &(pl_placing){0}, &addresses);
   if (!status) status = pl_slots_make(&arena, s, NULL, NULL, false, &addresses.away);
   if (!status) ok(pl_schedule_no_place(s, &addresses, PLANC_MEMORY_DEVICE, room, out_text));
   pl_arena_free(&arena);
