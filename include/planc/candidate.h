@@ -48,7 +48,7 @@ planc_status planc_lower(const planc_target *target, const char *policy, const p
  * large. With all of it 0 everything is placed. */
 typedef struct planc_placing {
   int64_t large_bytes; /* what is large has so many at least, or is on the device all the time */
-  bool rest;           /* residencies[] and workspaces[] have the addresses of what is large, and stay so */
+  bool rest;           /* the addresses of what is large are given, and stay so */
 } planc_placing;
 
 #ifdef __cplusplus
