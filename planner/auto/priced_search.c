@@ -96,11 +96,13 @@ static void step_room(room_step *room, bool found, bool wants_less, int64_t beyo
  * long, what is needed at least may leave less than a step: they become as fine as addresses are. It begins anew as
  * long as it has found nothing; what fits in a little less room is mostly near what has been found in more. */
 static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
-  enum { FINEST = 256 }; /* of the room: larger steps at once find what is slower */
+  /* Parts of the room: larger steps at once find what is slower, and a little less room may be much slower, where a
+   * large tensor finds no place in it any more. */
+  enum { FIRST_STEP = 256, FINEST = 1024 };
   pl_auto_search *s = &p->search;
   const bool begins_anew = n_changes < FEW, first_will_do = p->evaluator->problem->terms.first_will_do;
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
-  room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
+  room_step room = {.step = p->room / FIRST_STEP, .finest = p->room / FINEST, .too_much = INT64_MAX};
   bool found = false, has_found = false;
   int64_t held_ns = INT64_MAX;  /* as the search has it, of the last that has held in all of the room */
   int64_t least_ns = INT64_MAX; /* of all that it has had */

@@ -7,9 +7,9 @@ What each policy takes within several budgets.
   modnn              0.892 ms        0.513 ms        0.513 ms
   lms                       -        0.984 ms        0.555 ms
   ideal              0.323 ms        0.323 ms        0.323 ms
-  auto               0.549 ms*       0.363 ms*       0.336 ms*
-    500.00 KiB  auto 0.549 ms, +72.3 %; no plan in this order and such rounds is faster than 0.500 ms (+9.9 %)
-    800.00 KiB  auto 0.363 ms, +14.1 %; no plan in this order and such rounds is faster than 0.323 ms (+12.7 %)
+  auto               0.553 ms*       0.364 ms*       0.336 ms*
+    500.00 KiB  auto 0.553 ms, +73.5 %; no plan in this order and such rounds is faster than 0.500 ms (+10.6 %)
+    800.00 KiB  auto 0.364 ms, +14.4 %; no plan in this order and such rounds is faster than 0.323 ms (+13.0 %)
       1.00 MiB  auto 0.336 ms, +5.3 %; no plan in this order and such rounds is faster than 0.320 ms (+5.0 %)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 100K --policies none,modnn
