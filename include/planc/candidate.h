@@ -44,8 +44,8 @@ planc_status planc_candidate_schedule(const planc_problem *problem, planc_candid
 planc_status planc_lower(const planc_target *target, const char *policy, const planc_candidate *candidate,
                          planc_plan **out);
 
-/* What is placed of the data of a candidate: what is large, as if the rest took no room; or the rest, around what is
- * large. With all of it 0 everything is placed. */
+/* What an evaluator places of the data of a candidate (evaluator.h): what is large, as if the rest took no room; or the
+ * rest, around what is large. With 0 bytes all is large. */
 typedef struct planc_placing {
   int64_t large_bytes; /* what is large has so many at least, or is on the device all the time */
   bool rest;           /* the addresses of what is large are given, and stay so */

@@ -48,8 +48,10 @@ struct planc_evaluator {
    * host alone: for policies that can choose another candidate. */
   planc_status (*hold)(const planc_evaluator *evaluator, const planc_candidate *candidate);
   planc_status (*hold_to_host)(const planc_evaluator *evaluator, const planc_candidate *candidate);
-  /* The addresses of the device that its plan would have, with those that it states: residencies[] by residency, 0 for
-   * what is away; workspaces[] by command, of execs. Both are the caller's. */
+  /* Addresses of the device: of all, those that its plan would have, with those that it states; or of a part of what
+   * states none, in one piece. residencies[] by residency, 0 for what is away; workspaces[] by command, of execs. Both
+   * are the caller's, and where the rest is placed they have the addresses of what is large already; then places are
+   * kept as in a room, but none is searched for. */
   planc_status (*place)(const planc_evaluator *evaluator, const planc_candidate *candidate, planc_placing what,
                         int64_t *residencies, int64_t *workspaces, int64_t *out_arena_bytes);
   /* How long its period takes by the simulator, whether it fits or not. */

@@ -102,7 +102,8 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   pl_auto_search *s = &p->search;
   const bool begins_anew = n_changes < FEW, first_will_do = p->evaluator->problem->terms.first_will_do;
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
-  room_step room = {.step = p->room / FIRST_STEP, .finest = p->room / FINEST, .too_much = INT64_MAX};
+  room_step room = {
+      .step = p->room / FIRST_STEP, .finest = pl_max(p->room / FINEST, PLANC_ALIGNMENT), .too_much = INT64_MAX};
   bool found = false, has_found = false;
   int64_t held_ns = INT64_MAX;  /* as the search has it, of the last that has held in all of the room */
   int64_t least_ns = INT64_MAX; /* of all that it has had */

@@ -14,7 +14,7 @@
 #include "planner/memory/blocks.h"
 #include "util/math.h"
 
-enum { NONE = -1 };
+enum { NONE = -1, ATTEMPTS = 4 };
 
 typedef struct compacting {
   const planc_schedule *from;
@@ -40,13 +40,15 @@ typedef struct compacting {
 
 static bool can_compact(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
-                                   planc_candidate *candidate, bool *out_fits);
+                                   const planc_candidate *candidate, planc_schedule **out);
+static planc_status take_faster(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                planc_schedule *found, planc_schedule **best);
 static planc_status prepare(compacting *c);
 static planc_status find_preferred(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
                                    bool *out_found);
 static int64_t free_until(const void *user, int32_t owner, int64_t address);
-static planc_status state_again(compacting *c, const planc_evaluator *evaluator, planc_candidate *candidate,
-                                bool *out_fits);
+static planc_status state_again(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                planc_schedule **out);
 static planc_status compact(compacting *c, bool *out_fits);
 static void find_ends(compacting *c);
 static int64_t workspace_of(const compacting *c, int32_t command);
@@ -54,42 +56,72 @@ static planc_status open_boundary(compacting *c, bool *out_fits);
 static planc_status state_command(compacting *c, bool *out_fits);
 static planc_status go_home(compacting *c, bool *out_fits);
 
-planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_candidate *candidate, bool *out_fits) {
-  static const int32_t of_room[] = {256, 64, 16}; /* parts of it that are large */
-  *out_fits = false;
-  if (!can_compact(evaluator, candidate)) return NULL;
-  for (size_t k = 0; !*out_fits && k < sizeof of_room / sizeof *of_room; k++) {
-    const int64_t large = pl_align_up(pl_max(room / of_room[k], 1), PLANC_ALIGNMENT);
-    PLANC_TRY(try_compacting(evaluator, room, large, candidate, out_fits));
-  }
-  return *out_fits ? NULL : try_compacting(evaluator, room, INT64_MAX, candidate, out_fits);
+/* From how few bytes on something is large, as a part of the room; the last: nothing is. */
+static int64_t large_at(int64_t room, int32_t attempt) {
+  static const int32_t of_room[] = {256, 64, 16};
+  return attempt < ATTEMPTS - 1 ? pl_align_up(pl_max(room / of_room[attempt], 1), PLANC_ALIGNMENT) : INT64_MAX;
 }
 
+/* The first attempt that finds a way; of a short schedule the one that is fastest, as all of them take little there. */
+planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_candidate *candidate, bool *out_fits) {
+  enum { SHORT = 2000 /* commands */ };
+  planc_schedule *best = NULL;
+  planc_status status = NULL;
+  *out_fits = false;
+  if (!can_compact(evaluator, candidate)) return NULL;
+  const bool is_short = planc_schedule_n_commands(candidate->schedule) <= SHORT;
+  for (int32_t k = 0; !status && k < ATTEMPTS && (!best || is_short); k++) {
+    planc_schedule *found = NULL;
+    if (k > 0 && large_at(room, k) == large_at(room, k - 1)) continue;
+    status = try_compacting(evaluator, room, large_at(room, k), candidate, &found);
+    if (!status && found) status = take_faster(evaluator, candidate, found, &best);
+  }
+  *out_fits = !status && best;
+  planc_schedule_free(*out_fits ? candidate->schedule : best);
+  if (*out_fits) candidate->schedule = best;
+  return planc_context(status, "compacting");
+}
+
+/* Takes `found`, and frees whichever is slower. */
+static planc_status take_faster(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                planc_schedule *found, planc_schedule **best) {
+  planc_candidate one = *candidate, other = *candidate;
+  int64_t found_ns = 0, best_ns = 1;
+  planc_status status = NULL;
+  one.schedule = found;
+  other.schedule = *best;
+  if (*best) status = evaluator->time(evaluator, &one, &found_ns);
+  if (!status && *best) status = evaluator->time(evaluator, &other, &best_ns);
+  bool is_faster = !status && found_ns < best_ns;
+  planc_schedule_free(is_faster ? *best : found);
+  if (is_faster) *best = found;
+  return status;
+}
+
+/* *out is NULL where it finds no way. */
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
-                                   planc_candidate *candidate, bool *out_fits) {
+                                   const planc_candidate *candidate, planc_schedule **out) {
   compacting c = {.from = candidate->schedule, .room = room / PLANC_ALIGNMENT * PLANC_ALIGNMENT, .large = large};
   bool found = true;
   planc_status status = prepare(&c);
   if (!status) status = find_preferred(&c, evaluator, candidate, &found);
-  if (!status && found) status = state_again(&c, evaluator, candidate, out_fits);
+  if (!status && found) status = state_again(&c, evaluator, candidate, out);
   pl_arena_free(&c.arena);
-  return planc_context(status, "compacting");
+  return status;
 }
 
-/* The candidate keeps the schedule that it had where that fails or finds no way. */
-static planc_status state_again(compacting *c, const planc_evaluator *evaluator, planc_candidate *candidate,
-                                bool *out_fits) {
-  planc_schedule *before = candidate->schedule;
-  candidate->schedule = NULL;
-  planc_status status = planc_candidate_schedule(evaluator->problem, candidate);
-  c->to = candidate->schedule;
-  if (!status) status = compact(c, out_fits);
-  if (status || !*out_fits) {
-    planc_schedule_free(candidate->schedule);
-    candidate->schedule = before;
-  } else {
-    planc_schedule_free(before);
-  }
+static planc_status state_again(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                planc_schedule **out) {
+  planc_candidate stated = *candidate;
+  bool fits = false;
+  stated.schedule = NULL;
+  planc_status status = planc_candidate_schedule(evaluator->problem, &stated);
+  c->to = stated.schedule;
+  if (!status) status = compact(c, &fits);
+  if (!status && fits)
+    *out = stated.schedule;
+  else
+    planc_schedule_free(stated.schedule);
   return status;
 }
 
@@ -166,6 +198,7 @@ static int64_t workspace_of(const compacting *c, int32_t command) {
 
 static planc_status compact(compacting *c, bool *out_fits) {
   *out_fits = true;
+  c->command = NONE;
   PLANC_TRY(open_boundary(c, out_fits));
   for (c->command = 0; *out_fits && c->command < planc_schedule_n_commands(c->from); c->command++)
     PLANC_TRY(state_command(c, out_fits));
@@ -180,7 +213,7 @@ static planc_status find_place(compacting *c, int64_t preferred, int64_t bytes, 
 static planc_status move(compacting *c, int32_t residency, int64_t to);
 static void put(compacting *c, int32_t residency, int64_t address);
 
-static bool put_boundary(compacting *c, bool large);
+static bool put_boundary(compacting *c, bool placed);
 
 /* Nothing moves ahead of the first command: what persists has the place that is preferred, or any. */
 static planc_status open_boundary(compacting *c, bool *out_fits) {
@@ -196,10 +229,14 @@ static planc_status open_boundary(compacting *c, bool *out_fits) {
   return NULL;
 }
 
-/* Either what is large or what is not; false where not all finds a place. */
-static bool put_boundary(compacting *c, bool large) {
+static int32_t open_of(const compacting *c, int32_t boundary);
+
+/* Either what was placed within the room, which is what is large or never leaves, or the rest; false where not all
+ * finds a place. */
+static bool put_boundary(compacting *c, bool placed) {
   for (int32_t r = 0; r < planc_schedule_n_boundary(c->from); r++) {
-    if (c->bytes[r] == 0 || (c->bytes[r] >= c->large) != large) continue;
+    bool is_placed = c->bytes[r] >= c->large || open_of(c, r) == r;
+    if (c->bytes[r] == 0 || is_placed != placed) continue;
     int64_t address = place_for(c, c->preferred[r], c->bytes[r], planc_schedule_n_commands(c->from));
     if (address == PL_NO_ADDRESS) return false;
     put(c, r, address);
@@ -372,7 +409,6 @@ static void put(compacting *c, int32_t residency, int64_t address) {
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-static int32_t open_of(const compacting *c, int32_t boundary);
 static void find_homes(compacting *c);
 static planc_status move_home(compacting *c);
 static void hold_who_is_home(compacting *c);
@@ -384,13 +420,13 @@ static planc_status go_home(compacting *c, bool *out_fits) {
   c->blocks.until = NULL;
   find_homes(c);
   PLANC_TRY(move_home(c));
-  for (int32_t r = planc_schedule_n_away(c->from); r < planc_schedule_n_boundary(c->from) && *out_fits; r++) {
+  for (int32_t r = planc_schedule_n_away(c->from); r < planc_schedule_n_boundary(c->from); r++) {
     const int32_t open = open_of(c, r);
     if (c->bytes[r] == 0 || c->address[open] == c->home[open]) continue;
     hold_who_is_home(c);
     *out_fits = pl_blocks_clear_at(&c->blocks, c->home[open], c->bytes[r]);
-    for (int32_t k = 0; *out_fits && k < c->blocks.n_moves; k++)
-      PLANC_TRY(move(c, c->blocks.moves[k].owner, c->blocks.moves[k].to));
+    if (!*out_fits) return NULL;
+    for (int32_t k = 0; k < c->blocks.n_moves; k++) PLANC_TRY(move(c, c->blocks.moves[k].owner, c->blocks.moves[k].to));
     PLANC_TRY(move_home(c));
   }
   return NULL;

@@ -67,7 +67,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
 
 /* What is there all the time takes its bytes from the others at every moment, however few they are. */
 static bool is_large(const pl_item *item, const planc_placing *what, int32_t horizon) {
-  return item->bytes >= what->large_bytes || pl_item_stays(item, horizon);
+  return pl_align_up(item->bytes, PLANC_ALIGNMENT) >= what->large_bytes || pl_item_stays(item, horizon);
 }
 
 static planc_status place_rest(pl_arena *arena, const planc_schedule *s, const planc_terms *terms,

@@ -100,10 +100,10 @@ static void keep_delivered(keeper *k) {
     if (command->kind != PLANC_CMD_COPY || command->residency != PLANC_USER) continue;
     pl_item *item = &k->items[command->source];
     const int64_t bytes = pl_align_up(item->bytes, PLANC_ALIGNMENT);
-    int32_t end = item->spans[0].end;
-    bool may_stay = bytes <= k->most / SMALL && item->address == PLANC_BLANK && pl_lifetime_is_empty(item->spans[1]);
-    for (; may_stay && end < k->horizon && k->live[end] <= k->most - bytes; end++) k->live[end] += bytes;
-    item->spans[0].end = end;
+    int32_t *end = &item->spans[0].end;
+    bool is_small = bytes > 0 && bytes <= k->most / SMALL;
+    if (!is_small || item->address != PLANC_BLANK || !pl_lifetime_is_empty(item->spans[1])) continue;
+    for (; *end < k->horizon && k->live[*end] <= k->most - bytes; ++*end) k->live[*end] += bytes;
   }
 }
 

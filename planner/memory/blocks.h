@@ -27,14 +27,14 @@ typedef struct pl_blocks {
   int64_t room; /* no block ends above it */
   int32_t n, most;
   pl_block *items;      /* by address */
-  pl_block_move *moves; /* of the last pl_blocks_clear */
+  pl_block_move *moves; /* of the last pl_blocks_clear or pl_blocks_clear_at */
   int32_t n_moves;
   pl_block *spare;      /* of that, by depth */
   int64_t *cost_before; /* by block: of all below it */
   int32_t *fixed_before;
   struct pl_window *windows;
-  pl_block_until until; /* the caller's, NULL at first: what moves goes where that is longest, and of holes that are
-                           alike into the tightest */
+  pl_block_until until; /* the caller's, NULL at first: what moves into a hole goes where that is longest, and of holes
+                           that are alike into the tightest */
   const void *user;
 } pl_blocks;
 
