@@ -41,8 +41,6 @@ typedef struct compacting {
 static bool can_compact(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status try_compacting(const planc_evaluator *evaluator, int64_t room, int64_t large,
                                    const planc_candidate *candidate, planc_schedule **out);
-static planc_status take_faster(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                planc_schedule *found, planc_schedule **best);
 static planc_status prepare(compacting *c);
 static planc_status find_preferred(compacting *c, const planc_evaluator *evaluator, const planc_candidate *candidate,
                                    bool *out_found);
@@ -66,36 +64,28 @@ static int64_t large_at(int64_t room, int32_t attempt) {
 planc_status pl_compact(const planc_evaluator *evaluator, int64_t room, planc_candidate *candidate, bool *out_fits) {
   enum { SHORT = 2000 /* commands */ };
   planc_schedule *best = NULL;
+  int64_t best_ns = INT64_MAX;
   planc_status status = NULL;
   *out_fits = false;
   if (!can_compact(evaluator, candidate)) return NULL;
   const bool is_short = planc_schedule_n_commands(candidate->schedule) <= SHORT;
   for (int32_t k = 0; !status && k < ATTEMPTS && (!best || is_short); k++) {
-    planc_schedule *found = NULL;
+    planc_candidate found = *candidate;
+    int64_t ns = 0;
+    found.schedule = NULL;
     if (k > 0 && large_at(room, k) == large_at(room, k - 1)) continue;
-    status = try_compacting(evaluator, room, large_at(room, k), candidate, &found);
-    if (!status && found) status = take_faster(evaluator, candidate, found, &best);
+    status = try_compacting(evaluator, room, large_at(room, k), candidate, &found.schedule);
+    if (!status && found.schedule && is_short) status = evaluator->time(evaluator, &found, &ns);
+    bool is_faster = !status && found.schedule && ns < best_ns;
+    planc_schedule_free(is_faster ? best : found.schedule);
+    if (!is_faster) continue;
+    best = found.schedule;
+    best_ns = ns;
   }
   *out_fits = !status && best;
   planc_schedule_free(*out_fits ? candidate->schedule : best);
   if (*out_fits) candidate->schedule = best;
   return planc_context(status, "compacting");
-}
-
-/* Takes `found`, and frees whichever is slower. */
-static planc_status take_faster(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                planc_schedule *found, planc_schedule **best) {
-  planc_candidate one = *candidate, other = *candidate;
-  int64_t found_ns = 0, best_ns = 1;
-  planc_status status = NULL;
-  one.schedule = found;
-  other.schedule = *best;
-  if (*best) status = evaluator->time(evaluator, &one, &found_ns);
-  if (!status && *best) status = evaluator->time(evaluator, &other, &best_ns);
-  bool is_faster = !status && found_ns < best_ns;
-  planc_schedule_free(is_faster ? *best : found);
-  if (is_faster) *best = found;
-  return status;
 }
 
 /* *out is NULL where it finds no way. */

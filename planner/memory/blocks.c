@@ -1,7 +1,7 @@
 /* Making room among blocks (blocks.h). Every place that begins or ends beside a block is a window that could be
  * cleared; those with the fewest bytes in them are tried first. What is in a window goes to a hole outside it, the
- * largest first; where there is none, room for it is made in turn, a few times deep. Where that finds no way,
- * a hole wanders from block to block and takes up the holes between them. */
+ * largest first; where there is none, room for it is made in turn, a few times deep. Where that finds no way, a hole
+ * wanders from block to block and takes up the holes between them. */
 #include "planner/memory/blocks.h"
 
 #include <assert.h>
