@@ -87,9 +87,19 @@ typedef struct room_step {
   int32_t missed;   /* how often in turn nothing has been found */
 } room_step;
 
+/* What was found last in more room than the search goes on in, and did not hold there. */
+typedef struct more_room {
+  int64_t lacking, ns; /* as the search has it; INT64_MAX = nothing */
+  uint8_t *ways;
+  int32_t n_back; /* how often the search has gone back to it */
+} more_room;
+
 static void make_first_changes(pl_priced *p, int64_t n_changes);
 static bool may_be_faster(const pl_priced *p);
 static bool is_enough(const pl_priced *p, int64_t least_ns);
+static bool is_beyond_cliff(const pl_auto_search *s, const more_room *more, const room_step *room);
+static void go_back(pl_auto_search *s, more_room *more, room_step *room);
+static void note_more_room(const pl_auto_search *s, int64_t lacking, more_room *out);
 static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond);
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
@@ -104,10 +114,12 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
   room_step room = {
       .step = p->room / FIRST_STEP, .finest = pl_max(p->room / FINEST, PLANC_ALIGNMENT), .too_much = INT64_MAX};
+  more_room more = {.ns = INT64_MAX};
   bool found = false, has_found = false;
   int64_t held_ns = INT64_MAX;  /* as the search has it, of the last that has held in all of the room */
   int64_t least_ns = INT64_MAX; /* of all that it has had */
   int32_t idle = 0;             /* rounds since one has found what is faster */
+  PLANC_TRY(PL_NEW(&p->arena, &more.ways, p->gaps.n));
   tell_done(p, 0);
   make_first_changes(p, n_changes);
   if (pl_auto_search_found(s) && !may_be_faster(p)) return NULL;
@@ -133,6 +145,11 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     if (!pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
     if (holds_in_all) held_ns = s->best_score.ns;
     if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
+    if (is_beyond_cliff(s, &more, &room)) {
+      go_back(s, &more, &room);
+      continue;
+    }
+    if (found && !holds && room.lacking >= more.lacking) note_more_room(s, room.lacking, &more);
     step_room(&room, found, holds || !is_tried, is_tried ? p->beyond : 0);
   }
   return NULL;
@@ -163,6 +180,29 @@ static bool may_be_faster(const pl_priced *p) {
 /* Near what the search has had at best, and what no plan is faster than: more rounds find hardly more. */
 static bool is_enough(const pl_priced *p, int64_t least_ns) {
   return p->best.ns - p->best.ns / p->work->enough <= least_ns && !pl_priced_is_beyond(p, p->best.ns, LITTLE);
+}
+
+/* In a little less room what is found may be much slower, as a large tensor finds no place in it any more. */
+static bool is_beyond_cliff(const pl_auto_search *s, const more_room *more, const room_step *room) {
+  enum { MUCH = 33, MOST = 4 };
+  const int64_t ns = s->best_score.ns;
+  if (!pl_auto_search_found(s) || more->n_back == MOST) return false;
+  return more->ns < INT64_MAX && room->lacking > more->lacking && ns - ns / MUCH > more->ns;
+}
+
+/* To what was found in more room, without a quarter of the step that led beyond. */
+static void go_back(pl_auto_search *s, more_room *more, room_step *room) {
+  enum { PART = 4 };
+  room->step = pl_max((room->lacking - more->lacking) / PART, PLANC_ALIGNMENT);
+  room->lacking = more->lacking + room->step;
+  memcpy(s->best, more->ways, (size_t)s->gaps->n);
+  more->n_back++;
+}
+
+static void note_more_room(const pl_auto_search *s, int64_t lacking, more_room *out) {
+  out->lacking = lacking;
+  out->ns = s->best_score.ns;
+  memcpy(out->ways, s->best, (size_t)s->gaps->n);
 }
 
 /* The search is to be without more where what it has found does not hold, and without less where that holds, is too
