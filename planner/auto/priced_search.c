@@ -91,14 +91,17 @@ typedef struct room_step {
 typedef struct more_room {
   int64_t lacking, ns; /* as the search has it; INT64_MAX = nothing */
   uint8_t *ways;
-  int32_t n_back; /* how often the search has gone back to it */
+  int64_t cliff;  /* lacking from which on what is found is much slower */
+  int32_t n_back; /* how often the search has kept from there */
 } more_room;
 
 static void make_first_changes(pl_priced *p, int64_t n_changes);
 static bool may_be_faster(const pl_priced *p);
 static bool is_enough(const pl_priced *p, int64_t least_ns);
+static bool is_promising(const pl_priced *p, int64_t least_ns);
 static bool is_beyond_cliff(const pl_auto_search *s, const more_room *more, const room_step *room);
 static void go_back(pl_auto_search *s, more_room *more, room_step *room);
+static void keep_from_cliff(more_room *more, room_step *room);
 static void note_more_room(const pl_auto_search *s, int64_t lacking, more_room *out);
 static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond);
 
@@ -114,7 +117,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
   room_step room = {
       .step = p->room / FIRST_STEP, .finest = pl_max(p->room / FINEST, PLANC_ALIGNMENT), .too_much = INT64_MAX};
-  more_room more = {.ns = INT64_MAX};
+  more_room more = {.ns = INT64_MAX, .cliff = INT64_MAX};
   bool found = false, has_found = false;
   int64_t held_ns = INT64_MAX;  /* as the search has it, of the last that has held in all of the room */
   int64_t least_ns = INT64_MAX; /* of all that it has had */
@@ -137,7 +140,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     const bool is_tried = found && may_be_faster(p);
     if (is_tried) PLANC_TRY(try_found(p, &holds));
     if (found) least_ns = pl_min(least_ns, s->best_score.ns);
-    idle = p->best.ns < before_ns ? 0 : idle + 1;
+    idle = p->best.ns < before_ns ? 0 : idle + !is_promising(p, least_ns);
     tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
     bool holds_in_all = holds && room.lacking == 0;
     bool is_no_faster = holds_in_all && s->best_score.ns >= held_ns;
@@ -151,6 +154,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     }
     if (found && !holds && room.lacking >= more.lacking) note_more_room(s, room.lacking, &more);
     step_room(&room, found, holds || !is_tried, is_tried ? p->beyond : 0);
+    keep_from_cliff(&more, &room);
   }
   return NULL;
 }
@@ -182,21 +186,35 @@ static bool is_enough(const pl_priced *p, int64_t least_ns) {
   return p->best.ns - p->best.ns / p->work->enough <= least_ns && !pl_priced_is_beyond(p, p->best.ns, LITTLE);
 }
 
+enum { MUCH = 33 /* A time is much longer than another one by one part in so many. */, MOST_BACK = 4 };
+
+/* The search has had what is much faster than what has held so far. */
+static bool is_promising(const pl_priced *p, int64_t least_ns) {
+  return p->best.ns - p->best.ns / MUCH > least_ns;
+}
+
 /* In a little less room what is found may be much slower, as a large tensor finds no place in it any more. */
 static bool is_beyond_cliff(const pl_auto_search *s, const more_room *more, const room_step *room) {
-  enum { MUCH = 33, MOST = 4 };
   const int64_t ns = s->best_score.ns;
-  if (!pl_auto_search_found(s) || more->n_back == MOST) return false;
+  if (!pl_auto_search_found(s) || more->n_back == MOST_BACK) return false;
   return more->ns < INT64_MAX && room->lacking > more->lacking && ns - ns / MUCH > more->ns;
 }
 
 /* To what was found in more room, without a quarter of the step that led beyond. */
 static void go_back(pl_auto_search *s, more_room *more, room_step *room) {
   enum { PART = 4 };
+  more->cliff = room->lacking;
+  more->n_back++;
   room->step = pl_max((room->lacking - more->lacking) / PART, PLANC_ALIGNMENT);
   room->lacking = more->lacking + room->step;
   memcpy(s->best, more->ways, (size_t)s->gaps->n);
+}
+
+/* Half the way there in place of beyond it. */
+static void keep_from_cliff(more_room *more, room_step *room) {
+  if (room->lacking < more->cliff || more->n_back == MOST_BACK) return;
   more->n_back++;
+  room->lacking = more->lacking + (more->cliff - more->lacking) / 2;
 }
 
 static void note_more_room(const pl_auto_search *s, int64_t lacking, more_room *out) {

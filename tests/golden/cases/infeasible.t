@@ -107,7 +107,7 @@ then needs less. What binds on the host is told as well.
   $ planc plan inputs/tiny.yaml --budget 4K -o least.plan 2>/dev/null | sed -n '1,2p; /why/p'
   least.plan: priced, batch 4 in 4 rounds of 1
     peak      4.00 KiB of 4.00 KiB, host 3.00 KiB
-    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, of those asked before it window in rounds of 1 was the fastest with 0.326 ms; priced: 15 of 15 gaps between uses are spent off the device, 8 of them behind a copy out; the best of 15863 choices, 3 of them simulated
+    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, of those asked before it window in rounds of 1 was the fastest with 0.326 ms; priced: 15 of 15 gaps between uses are spent off the device, 8 of them behind a copy out; the best of 20370 choices, 4 of them simulated
   $ planc plan inputs/tiny.yaml --budget 17K --host-budget 0 --policy naive
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
