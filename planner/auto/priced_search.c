@@ -6,6 +6,7 @@
 
 #include "planner/auto/auto_anneal.h"
 #include "planner/auto/auto_start.h"
+#include "planner/auto/room_steps.h"
 #include "planner/base/code.h"
 #include "planner/base/goes_on.h"
 #include "planner/base/if_fits.h"
@@ -76,53 +77,25 @@ static void tell_done(const pl_priced *p, int64_t done_ppm) {
   pl_tell_asked(p->watch, "priced", done_ppm, fastest_ns < INT64_MAX ? fastest_ns : 0);
 }
 
-/* Placement may need more than the search counts with: so it goes on without some of the room. All are bytes. */
-typedef struct room_step {
-  int64_t lacking;  /* that the search is without */
-  int64_t step;     /* by which that changes next, */
-  int64_t finest;   /* at least */
-  int64_t too_much; /* nothing is found without so much */
-  bool bracketed;   /* less has been wanted at least once: the step is halved from then on */
-  int32_t n_more;   /* how often more has been wanted until then */
-  int32_t missed;   /* how often in turn nothing has been found */
-} room_step;
-
-/* What was found last in more room than the search goes on in, and did not hold there. */
-typedef struct more_room {
-  int64_t lacking, ns; /* as the search has it; INT64_MAX = nothing */
-  uint8_t *ways;
-  int64_t cliff;  /* lacking from which on what is found is much slower */
-  int32_t n_back; /* how often the search has kept from there */
-} more_room;
-
 static void make_first_changes(pl_priced *p, int64_t n_changes);
 static bool may_be_faster(const pl_priced *p);
 static bool is_enough(const pl_priced *p, int64_t least_ns);
 static bool is_promising(const pl_priced *p, int64_t least_ns);
-static bool is_beyond_cliff(const pl_auto_search *s, const more_room *more, const room_step *room);
-static void go_back(pl_auto_search *s, more_room *more, room_step *room);
-static void keep_from_cliff(more_room *more, room_step *room);
-static void note_more_room(const pl_auto_search *s, int64_t lacking, more_room *out);
-static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond);
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. Where nothing has for
  * long, what is needed at least may leave less than a step: they become as fine as addresses are. It begins anew as
  * long as it has found nothing; what fits in a little less room is mostly near what has been found in more. */
 static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
-  /* Parts of the room: larger steps at once find what is slower, and a little less room may be much slower, where a
-   * large tensor finds no place in it any more. */
-  enum { FIRST_STEP = 256, FINEST = 1024 };
   pl_auto_search *s = &p->search;
   const bool begins_anew = n_changes < FEW, first_will_do = p->evaluator->problem->terms.first_will_do;
   const int32_t times = begins_anew ? FEW_TIMES : TIMES;
-  room_step room = {
-      .step = p->room / FIRST_STEP, .finest = pl_max(p->room / FINEST, PLANC_ALIGNMENT), .too_much = INT64_MAX};
-  more_room more = {.ns = INT64_MAX, .cliff = INT64_MAX};
+  pl_room_steps room = pl_room_steps_in(p->room);
+  uint8_t *kept;
   bool found = false, has_found = false;
   int64_t held_ns = INT64_MAX;  /* as the search has it, of the last that has held in all of the room */
   int64_t least_ns = INT64_MAX; /* of all that it has had */
   int32_t idle = 0;             /* rounds since one has found what is faster */
-  PLANC_TRY(PL_NEW(&p->arena, &more.ways, p->gaps.n));
+  PLANC_TRY(PL_NEW(&p->arena, &kept, p->gaps.n));
   tell_done(p, 0);
   make_first_changes(p, n_changes);
   if (pl_auto_search_found(s) && !may_be_faster(p)) return NULL;
@@ -132,6 +105,7 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     if (p->best.ns < INT64_MAX && (first_will_do || idle == MOST_IDLE)) break;
     if (k > 0) {
       pl_auto_search_without(s, pl_min(room.lacking, p->room));
+      if (room.goes_back) memcpy(s->ways, kept, (size_t)p->gaps.n);
       if (begins_anew || !has_found) pl_auto_search_start(s, begins_anew ? p->work->start : 0);
       pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
     }
@@ -147,14 +121,13 @@ static planc_status search_rooms(pl_priced *p, int64_t n_changes) {
     if (is_no_faster || (holds && is_enough(p, least_ns))) break;
     if (!pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps) break;
     if (holds_in_all) held_ns = s->best_score.ns;
-    if (k >= times) room.finest = pl_min(room.finest, PLANC_ALIGNMENT);
-    if (is_beyond_cliff(s, &more, &room)) {
-      go_back(s, &more, &room);
-      continue;
-    }
-    if (found && !holds && room.lacking >= more.lacking) note_more_room(s, room.lacking, &more);
-    step_room(&room, found, holds || !is_tried, is_tried ? p->beyond : 0);
-    keep_from_cliff(&more, &room);
+    if (k >= times) room.finest = PLANC_ALIGNMENT;
+    const pl_room_outcome outcome = {.ns = found ? s->best_score.ns : INT64_MAX,
+                                     .is_tried = is_tried,
+                                     .holds = holds,
+                                     .beyond = is_tried ? p->beyond : 0};
+    pl_room_steps_on(&room, &outcome);
+    if (room.keeps) memcpy(kept, s->best, (size_t)p->gaps.n);
   }
   return NULL;
 }
@@ -186,62 +159,9 @@ static bool is_enough(const pl_priced *p, int64_t least_ns) {
   return p->best.ns - p->best.ns / p->work->enough <= least_ns && !pl_priced_is_beyond(p, p->best.ns, LITTLE);
 }
 
-enum { MUCH = 33 /* A time is much longer than another one by one part in so many. */, MOST_BACK = 4 };
-
 /* The search has had what is much faster than what has held so far. */
 static bool is_promising(const pl_priced *p, int64_t least_ns) {
-  return p->best.ns - p->best.ns / MUCH > least_ns;
-}
-
-/* In a little less room what is found may be much slower, as a large tensor finds no place in it any more. */
-static bool is_beyond_cliff(const pl_auto_search *s, const more_room *more, const room_step *room) {
-  const int64_t ns = s->best_score.ns;
-  if (!pl_auto_search_found(s) || more->n_back == MOST_BACK) return false;
-  return more->ns < INT64_MAX && room->lacking > more->lacking && ns - ns / MUCH > more->ns;
-}
-
-/* To what was found in more room, without a quarter of the step that led beyond. */
-static void go_back(pl_auto_search *s, more_room *more, room_step *room) {
-  enum { PART = 4 };
-  more->cliff = room->lacking;
-  more->n_back++;
-  room->step = pl_max((room->lacking - more->lacking) / PART, PLANC_ALIGNMENT);
-  room->lacking = more->lacking + room->step;
-  memcpy(s->best, more->ways, (size_t)s->gaps->n);
-}
-
-/* Half the way there in place of beyond it. */
-static void keep_from_cliff(more_room *more, room_step *room) {
-  if (room->lacking < more->cliff || more->n_back == MOST_BACK) return;
-  more->n_back++;
-  room->lacking = more->lacking + (more->cliff - more->lacking) / 2;
-}
-
-static void note_more_room(const pl_auto_search *s, int64_t lacking, more_room *out) {
-  out->lacking = lacking;
-  out->ns = s->best_score.ns;
-  memcpy(out->ways, s->best, (size_t)s->gaps->n);
-}
-
-/* The search is to be without more where what it has found does not hold, and without less where that holds, is too
- * slow to be tried, or nothing is found. More comes in small steps, which double after every few, since what is found
- * in much less room at once is slower; once less has been wanted, steps are halved. Pages lack no more than what they
- * have come to `beyond` the room. One search that finds nothing decides nothing: the next one, which is longer, is in
- * the same room, and only if that finds nothing either the room lacks too much. */
-static void step_room(room_step *room, bool found, bool wants_less, int64_t beyond) {
-  enum { MOST_MISSED = 2, ALIKE = 3 };
-  bool less = wants_less || !found;
-  if (!found && ++room->missed < MOST_MISSED) return;
-  if (!found) room->too_much = room->lacking;
-  room->missed = 0;
-  room->bracketed |= less;
-  if (room->bracketed) room->step = pl_max(room->step / 2, room->finest);
-  if (beyond > 0 && !less) room->step = pl_min(room->step, beyond);
-  if (less)
-    room->lacking = pl_max(room->lacking - room->step, 0);
-  else if (room->lacking + room->step < room->too_much)
-    room->lacking += room->step;
-  if (!room->bracketed && ++room->n_more % ALIKE == 0) room->step *= 2;
+  return pl_is_much_slower(p->best.ns, least_ns);
 }
 
 planc_status pl_priced_make(const planc_problem *problem, const void *choice, pl_walk_room room, planc_candidate *out) {
